@@ -1,4 +1,4 @@
-"""Bring e-mail addresses into one form, for accounts, for the sending of e-mails and for the limits of e-mails."""
+"""Normalise e-mail addresses for accounts, e-mails and rate limits."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ UNSEEN = _("The address has a space or an invisible character in it. Delete it, 
 NOT_A_DOMAIN = _("The part after the @ is not the name of a domain. Check its spelling.")
 # Without quotation marks: "zoe"@example.com and zoe@example.com are the same mailbox (RFC 5321 §4.1.2).
 _LOCAL_PART = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]*")
+# IDNA 2008 accepts these invisible characters in some domains (RFC 5892 appendix A).
 _JOINERS = frozenset("\u200c\u200d")
 
 
 def normalise_email(typed: str) -> str:
-    """Return the form in which an address is stored, mailed, compared and given out: NFKC, lower case, ASCII.
+    """Return the form in which an address is stored and compared: NFKC, lower case, the domain in ASCII (IDNA 2008).
 
-    The domain is ASCII by IDNA 2008, so `straße` becomes `xn--strae-oqa`. Invisible characters at the ends are removed.
-
-    Raises ValidationError: the text is no address, or has an invisible character inside. A domain may contain joiners
-    (U+200C and U+200D, which are invisible) where IDNA 2008 accepts them (RFC 5892 appendix A).
+    Invisible characters at the ends are removed. Raises ValidationError: the text is no address.
     """
     limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
     limit_length(typed.strip())
@@ -59,7 +57,7 @@ def normalise_email(typed: str) -> str:
 
 
 def looked_up_email(typed: str) -> str:
-    """Return the form in which accounts store the typed address, or "" if the text is no address."""
+    """Return the address as accounts store it (`normalise_email`), or "" if the text is no address."""
     try:
         return normalise_email(typed)
     except ValidationError:
@@ -73,7 +71,6 @@ def mailbox_of(email: str) -> str:
 
 
 def _ascii_label(label: str) -> str:
-    """Raises UnicodeError: IDNA 2008 does not allow the label."""
     is_encoded = label.startswith("xn--")
     if label.isascii() and not is_encoded:
         return label

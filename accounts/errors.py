@@ -1,8 +1,4 @@
-"""The errors of this package, with their sentences on forms and pages.
-
-A fault has the status of the response, such as 200 for most forms that are shown again, or 302 for a redirect. One
-fault may have several causes, which only the log and the activity contain.
-"""
+"""The errors of this package, with their sentences. Only the log and the activity contain the cause of a refusal."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """The faults of sign-in and of account pages. The problem of some also says the fix."""
+    """The faults of sign-in and of account pages. The problem of some faults also says the fix."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
@@ -130,10 +126,7 @@ class FormError(ValidationError):
 def refuse(
     fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
 ) -> None:
-    """Report a refusal to log and activity. `person` owns the account, `login` is the typed address.
-
-    No answer contains `cause` and `private`.
-    """
+    """Report a refusal to the log and the activity, not to the browser. `login` is the typed address."""
     errors.subject().person = person or errors.subject().person
     errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 

@@ -1,4 +1,4 @@
-"""The fields for an e-mail address, a password and a nickname, which the forms of this package share."""
+"""The form fields for e-mail addresses, codes, passwords and nicknames."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class EmailField(forms.EmailField):
 
 
 class CodeField(forms.CharField):
-    """A code from an e-mail or an app, or a recovery code. `clean` removes spaces and dashes (`typed_code`)."""
+    """A code from an e-mail or an app, or a recovery code."""
 
     def __init__(self, label: Any = "", **attrs: str) -> None:
         attrs = {"autocomplete": "one-time-code", "spellcheck": "false", **attrs}
@@ -64,7 +64,7 @@ class CodeField(forms.CharField):
 
 
 class HiddenEmailInput(forms.EmailInput):
-    """A hidden field of the type "email", which password managers look for."""
+    """A hidden field with the type "email", which password managers look for."""
 
     is_hidden = True
 
@@ -83,8 +83,6 @@ class PasswordField(forms.CharField):
 
 
 class NewPasswordField(PasswordField):
-    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some rules during typing."""
-
     minimum = settings.PASSWORD_MIN_LENGTH
     rules = (
         format_lazy(_("At least {count} characters; spaces count"), count=minimum),

@@ -1,4 +1,4 @@
-"""What the views of account pages share: the template context, and answers that ask a person to try again later."""
+"""The template context of account pages, and responses that ask a person to try again later."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal. Return an error page that says to try again after `seconds`."""
+    """Report a refusal, and return an error page that says to try again after `seconds`."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

@@ -1,7 +1,6 @@
-"""Pass the return path of a sign-in from page to page: the person continues at this path after the sign-in.
+"""Pass the return path from page to page: the person continues at this path after the sign-in.
 
-The parameter `next` contains the path. The session stores the path too, because the steps after the password, a
-password reset and a code page that closes after three wrong codes lose the parameter.
+The session stores the path beside the parameter `next`, because some steps lose the parameter.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _STEPS = (
 
 
 class StepMixin:
-    """Adds the return path to a redirect to another step of the sign-in, so that each tab has its own."""
+    """Adds the return path to a redirect to another step of the sign-in, so that each tab has its own path."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
@@ -45,7 +44,7 @@ def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def is_own_path(url: str) -> bool:
-    """Return whether `url` is a path, so that a redirect to `url` stays on this host."""
+    """Return whether `url` is a path on this host, not too long, and without control characters."""
     return (
         url.startswith("/")
         and len(url) <= URL_MAX_LENGTH
@@ -55,7 +54,7 @@ def is_own_path(url: str) -> bool:
 
 
 def requested(request: HttpRequest) -> str:
-    """Return the `next` of a request, or "" if it is missing or not a path of this service."""
+    """Return the request's `next`, or "" if it is missing or not a path of this service."""
     url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
     return url if is_own_path(url) else ""
 
@@ -65,7 +64,6 @@ def found(request: HttpRequest) -> str:
 
 
 def query(request: HttpRequest) -> str:
-    """Return `?next=…` with the return path of the request or, by default, of the session; "" without a path."""
     return_to = found(request)
     return url_of("", return_to) if return_to else ""
 

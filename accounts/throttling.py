@@ -1,9 +1,6 @@
 """Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
-The public functions `…_wait` return the seconds to wait, or 0. All but `sign_in_wait` also count an event.
-
-A failed sign-in is counted after the check of the password, so simultaneous attempts may exceed a limit. A failed
-second factor is a row, which is counted under a lock of the person's row: this limit is exact and needs no Redis.
+A public function `…_wait` returns the seconds to wait, or counts an event and returns 0. `sign_in_wait` only reads.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ _TELL_FROM = 3
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds until this browser may try this account, the cause or "", and the owner or None."""
+    """Return the seconds to wait or 0, the cause or "", and the owner of the address or None."""
     counters, person = _failed_sign_ins(request, email)
     for counter in reversed(counters):
         if seconds := rate_limits.exceeded(counter):
@@ -55,6 +52,7 @@ def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | Non
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
+    # Counted after the check of the password, so simultaneous attempts may exceed a limit.
     rate_limits.count(*_failed_sign_ins(request, email)[0])
 
 
@@ -67,12 +65,10 @@ def person_wait(person: User, limit: str) -> int:
 
 
 def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
-    """Count an e-mail to the mailbox, separately for each kind."""
     return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link, by known browser or else by network address."""
     if browser := known_browsers.find(request, email):
         return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
     return address_wait(request, "mail")
@@ -84,23 +80,20 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password, which begins a session that waits for the next step."""
     return rate_limits.attempt(_of_account("sign_in_begun", request, person.email, person.email)[0])
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in. A change of the credentials begins a new count."""
+    # A change of the credentials begins a new count.
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
 
 def check_second_factor(request: HttpRequest, person: User, check: Callable[[], T]) -> T:
-    """Return the result of `check`, which checks a code or passkey. If `check` raises ValidationError, count a failure.
-
-    Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
-    """
+    """Return `check()`; its ValidationError counts towards the limit. Raises ValidationError, also at the limit."""
     rate, is_sign_in = settings.RATES.get("second_factor", ""), not request.user.is_authenticated
     with transaction.atomic():
+        # Under the lock of the person's row, the limit is exact. It needs no Redis, because failures are rows.
         if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # the account was deleted
             rate = ""
         browser, address = known_browsers.find(request, person.email), client_address(request)
@@ -161,7 +154,6 @@ def _mailbox(email: str) -> str:
 
 
 def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], UUID | None]:
-    """Return the counters of the account, the narrowest first, and the owner or None."""
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
     account = f"{known_browsers.account_mark(email)} {unlocks}"  # each unlocking begins a new count
@@ -172,12 +164,10 @@ def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], U
 
 
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
-    """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
-
-    So wrong passwords from elsewhere do not lock the owner out of a known browser. `times` multiplies the limit of all
-    unknown browsers. IPv6 addresses are counted by /48 network, because one machine has many addresses.
-    """
+    """Return the counter of a known browser, or the counters of the network address and of all unknown browsers."""
+    # Wrong passwords from elsewhere must not lock the owner out of a known browser.
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]
     address = client_address(request)
+    # IPv6 addresses are counted by /48 network, because one machine has many addresses.
     return [Counter(name, f"{account} {site_of(address) or address}"), Counter(name, account, times)]

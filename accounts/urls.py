@@ -1,4 +1,4 @@
-"""The paths of sign-in, profile and pictures. allauth uses the route names that begin with `account_`."""
+"""The paths of sign-in, sign-up, profile and pictures."""
 
 from allauth.account import views as library
 from django.urls import path, re_path

@@ -1,4 +1,4 @@
-"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes. allauth's adapter."""
+"""Authenticator apps, passkeys and recovery codes of a person, and allauth's adapter for second factors."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Return whether the person has an app or passkey, and has used a second factor in this browser session."""
+    """Return whether the session has a proof by a second factor, and the person has a usable app or passkey."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
@@ -106,7 +106,6 @@ def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
 
 
 def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the hosts, other than that of AUTH_URL, for which the person's passkeys were made."""
     return sorted({other_host(row) for row in passkeys_of(person.pk)} - {""})
 
 
@@ -117,18 +116,16 @@ def of_other_hosts() -> QuerySet[Authenticator]:
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host for which a passkey was made; "" for the host of AUTH_URL and for other authenticators."""
+    """Return the host of a passkey that was made for another host than that of AUTH_URL, otherwise ""."""
     host = str(row.data.get("credential", {}).get(HOST, ""))
     return "" if host == passkey_host() else host
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
-    """Return whether a mailed link replaces the second factor in this sign-in, because the person can use none.
-
-    This is never so for administrators: a reader of their e-mails would administer the service.
-    """
+    """Return whether a mailed link replaces the second factor, because the person can use no authenticator."""
     records = get_authentication_records(request, person)
     is_by_link = any(record.get("method") == "password_reset" for record in records)
+    # A reader of an administrator's e-mails must not administer the service.
     is_administrator = person.is_staff or person.is_superuser
     return is_by_link and not is_administrator and is_asked_after_password(person) and not types_of(person)
 
@@ -146,7 +143,6 @@ def passkeys_of(owner: UUID | None) -> QuerySet[Authenticator]:
 
 @transaction.atomic
 def remove_all(person: User) -> None:
-    """Remove the person's authenticators, and end all credentials. If there was an authenticator, tell the person."""
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
         composing.factors_removed(person)
@@ -156,10 +152,8 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store the use of a valid code of the app. Return False if the code was used before or there is no app.
-
-    RFC 6238 §5.2. allauth remembers a used code for only one period and, without Redis, in only one worker.
-    """
+    """Store the use of a valid code. Return False if the code was used before or there is no app. RFC 6238 §5.2."""
+    # allauth remembers a used code for only one period and, without Redis, in only one worker.
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
     if row is None or was_used(person, code):
@@ -191,7 +185,7 @@ def passkey_host() -> str:
 
 
 def passkeys_are_possible() -> bool:
-    """Return whether browsers make passkeys for the host of AUTH_URL. Browsers refuse IP addresses."""
+    """Return whether AUTH_URL has a host name: browsers make no passkeys for IP addresses."""
     return not is_ip_address(passkey_host())
 
 
@@ -228,10 +222,7 @@ def request_options(request: HttpRequest, person: AbstractBaseUser | None = None
 
 
 def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dict[str, Any]) -> Authenticator:
-    """Return the passkey that signed the answer. If `person` is None, the answer names the owner.
-
-    Raises one of `MALFORMED`: the passkey is unknown, or the answer is not accepted.
-    """
+    """Return the passkey that signed the answer. Without `person`, the answer names the owner. Raises `MALFORMED`."""
     owner = person.pk if person else UUID(websafe_decode(answer["response"]["userHandle"]).decode())
     known = passkeys_of(owner).select_related("user").filter(data__credential__rawId=answer["rawId"]).first()
     if known is None:
@@ -277,7 +268,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element, a fifth as long as allauth's. A page may have 50 kB."""
+        """Return the QR code as an SVG element, a fifth as long as allauth's."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]
@@ -287,7 +278,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return format_html('<svg viewBox="0 -.5 {0} {0}"><path stroke="#000" d="{1}"/></svg>', len(rows), dark)
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
-        """Return False for the last passkey that a person without a password can use."""
+        """Return False for a passkey whose owner has no password and no other usable passkey."""
         if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
             return True
         others = passkeys_of(authenticator.user_id).exclude(pk=authenticator.pk)

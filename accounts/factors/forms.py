@@ -1,4 +1,4 @@
-"""allauth's forms for second factors and passkeys, with our fields. Passkeys must have the origin AUTH_URL."""
+"""allauth's forms for second factors and passkeys, with our fields."""
 
 from __future__ import annotations
 
@@ -82,13 +82,9 @@ _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
-    """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
+    """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL."""
 
-    allauth would accept every port and every subdomain of the host, and would store the whole answer. The field keeps
-    only the members that are needed. Each must be base64url text: for a number, the WebAuthn library would allocate as
-    many bytes.
-    """
-
+    # Only these members are kept. allauth would store the whole answer.
     MEMBERS = ("clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle")
 
     def __init__(self) -> None:
@@ -99,13 +95,14 @@ class PasskeyField(forms.JSONField):
             answer = super().to_python(value)
             response = {name: text for name in self.MEMBERS if (text := answer["response"].get(name)) is not None}
             texts = (answer["id"], answer["rawId"], *response.values())
+            # For a number instead of a text, the WebAuthn library would allocate as many bytes.
             if not all(isinstance(text, str) and _BASE64URL.fullmatch(text) for text in texts):
                 raise ValueError
             client_data = response["clientDataJSON"]
             origin = json.loads(base64.urlsafe_b64decode(client_data + "=" * (-len(client_data) % 4)))["origin"]
         except (AttributeError, KeyError, RecursionError, TypeError, ValidationError, ValueError):
             raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid") from None
-        if origin != settings.AUTH_URL:
+        if origin != settings.AUTH_URL:  # allauth would accept every port and every subdomain of the host
             raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid", cause="passkey_of_another_origin")
         return {"id": answer["id"], "rawId": answer["rawId"], "type": "public-key", "response": response}
 

@@ -1,4 +1,4 @@
-"""The pages of second factors and passkeys. allauth implements the flows; this module sets texts and redirects."""
+"""The pages of second factors and passkeys. allauth implements the flows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from accounts.sessions import credential_changes
 
 
 class PasskeyPageMixin:
-    """Leaves out the context of allauth's pages for passkeys, which would parse all passkeys of the person."""
+    """Leaves out allauth's context, for which allauth would parse all passkeys of the person."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return FormView.get_context_data(cast(Any, self), **kwargs)
@@ -43,8 +43,6 @@ class PasskeyPageMixin:
 
 
 class PasskeySignInView(return_path.StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the options with which the browser asks for a passkey, as JSON. POST takes the passkey's answer."""
-
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # GET stores a challenge in a session, and POST takes time to check.
         if seconds := throttling.address_wait(request, "passkey_options"):
@@ -102,12 +100,9 @@ class FirstPasskeyView(return_path.StepMixin, PasskeyPageMixin, webauthn.SignupW
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-up if the account's credentials have changed since the sign-up began.
-
-        Otherwise, somebody who finds the page open could add a passkey after the owner has set a password.
-        """
         stage = LoginStageController.enter(request, PasskeySignupStage.key)
         if stage:
+            # Once the owner has set a password, somebody who finds this page open must not add a passkey.
             known = [stage.login.user.pk] if stage.login.user else []
             person = User.objects.select_for_update().filter(pk__in=known).first()
             if person is None or not credential_changes.is_sign_in_current(request, person):
@@ -163,7 +158,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes if the form made some, else to the page that required a second factor."""
+    """Redirects to new recovery codes if the form made some, else to the return path, else to allauth's page."""
 
     request: HttpRequest
 
@@ -201,7 +196,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the posted codes as a file. The page has signed them, because they are shown only once."""
+        """Return the posted codes as a file. The page signs the codes, because they are shown only once."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -212,7 +207,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new recovery codes. After a sign-up with a passkey, a link to `next` skips them."""
+    """Makes new recovery codes. If the request has `next`, a link to that path skips the codes."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}

@@ -1,7 +1,4 @@
-"""Hash passwords with Argon2id, one at a time in each process: a hash takes 19 MiB, which its thread keeps.
-
-At most half of the threads of requests wait for a hash. Others are refused, so that other requests have threads.
-"""
+"""Hash passwords with Argon2id, one at a time in each process, because a hashing thread keeps 19 MiB."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ T = TypeVar("T")
 
 RETRY_AFTER_SECONDS = 3
 
+# At most half of the threads of requests wait for a hash, so that other requests have threads.
 places = threading.BoundedSemaphore(max(settings.WEB_THREADS // 2, 1))
 _thread = ThreadPoolExecutor(1, "hashing")
 
@@ -59,11 +57,11 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Return a hash of the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
+    """Return a hash with the current parameters and the salt of `encoded`. Raises HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of a stored Argon2id hash, which an upgrade keeps. Return any other text as it is."""
+    """Return the salt of an Argon2id hash; an upgrade keeps the salt. Return any other text as it is."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

@@ -1,7 +1,4 @@
-"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules.
-
-Passwords are hashed as typed, without Unicode normalisation: normalised passwords would not match older hashes.
-"""
+"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules."""
 
 from __future__ import annotations
 
@@ -56,6 +53,7 @@ class StrengthValidator:
 
 
 def _estimated(password: str) -> str:
+    # Only the estimate uses normalised text: the hash of a normalised password would not match older hashes.
     text = unicodedata.normalize("NFKC", password[:_ESTIMATED_LENGTH])[:_ESTIMATED_LENGTH]
     signs = list(dict.fromkeys(character for character in text if character in _READ_AS_LETTERS))
     return text.translate({ord(sign): _PRIVATE_USE + ord(sign) for sign in signs[_MOST_READ_AS_LETTERS:]})

@@ -1,4 +1,4 @@
-"""End a person's credentials, set passwords, and deactivate or activate accounts. No other module ends credentials."""
+"""End a person's credentials, set passwords, and activate or deactivate accounts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class AccountChanged(Exception):
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """End the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
 
-    A credential stores the person's `credentials_version` at its issue. After a change of the version, it is invalid.
-    `except_session` is the key of a session that stays valid.
+    Each is valid only for the `credentials_version` at its issue. `except_session` is the key of a session to keep.
     """
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
@@ -38,14 +37,11 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 
 
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
-    """Set the password and end the person's credentials, except the session with the key `except_session`.
-
-    Raises HashingBusy. Raises AccountChanged: nothing was stored, because the owner of a former address may not set a
-    password.
-    """
+    """Set the password and call `end_credentials`. Raises HashingBusy. Raises AccountChanged: nothing was stored."""
     user.set_password(password)
     user.password_changed_at = timezone.now()
     with transaction.atomic():
+        # The owner of a former address may not set a password.
         same = User.objects.filter(pk=user.pk, email=user.email)
         if not same.update(password=user.password, password_changed_at=user.password_changed_at):
             raise AccountChanged
@@ -56,7 +52,7 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed."""
+    """Activate or deactivate the account. A change ends its credentials. Raises LastAdministrator."""
     if not is_active:
         deactivate_all(User.objects.filter(pk=user.pk))
     elif User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
@@ -68,13 +64,11 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change.
-
-    Invalid sessions stay: from such a row, the sign-in page learns that the account is deactivated.
-    """
+    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change."""
     keep_one(people)
     active = User.objects.filter(pk__in=people, is_active=True)
     keys = list(active.order_by("pk").values_list("pk", flat=True))
+    # The rows of the sessions stay: from such a row, the sign-in page learns that the account is deactivated.
     active.update(is_active=False, credentials_version=F("credentials_version") + 1)
     for key in keys:
         events.write(Event.ACCOUNT_DEACTIVATED, person=key)
@@ -113,10 +107,7 @@ def _state(user: User) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key works for an hour, until a sign-in or the end of the credentials.
-
-    Making a key runs no SQL statement, so that the time does not reveal an account.
-    """
+    """Makes the keys of reset links without an SQL statement, so that the time reveals no account."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

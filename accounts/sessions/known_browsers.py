@@ -1,8 +1,6 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-An encrypted cookie names the accounts that signed in with the browser, the latest first. The limits of failed sign-ins
-count each known browser separately, so failures in other browsers do not lock the owner out. After the end of a
-person's credentials, none of the person's browsers is known.
+Failed sign-ins in a known browser are counted apart, so that failures elsewhere do not lock the owner out.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier for the keys of counters, which hides the e-mail address."""
+    """Return a digest of the address for the keys of rate limits, so that the keys do not reveal the address."""
     return sealing.digests(_PURPOSE, email)[0][:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """Return this browser's random name; "" if the person has not signed in with it since the credentials ended."""
+    """Return the random name of this browser, or "" if the browser is not known for this address."""
     known, _is_offered = read(request)
     # The statement runs for every address, so that response times reveal no account.
     people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []

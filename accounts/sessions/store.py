@@ -1,8 +1,4 @@
-"""Store browser sessions in the database. A copy of the database is not enough to use or read a session.
-
-The browser's key is the value of the cookie. The key column stores a digest of it. The payload may contain reset keys
-and codes, so it is encrypted with a key derived from the browser's key.
-"""
+"""Store sessions encrypted, under a digest of the cookie: a copy of the database is not enough to use a session."""
 
 from __future__ import annotations
 
@@ -54,11 +50,8 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Keep at most KEPT sessions of the person, among them the session with the key `session_key`.
-
-    The sessions of known browsers, and sessions that were used for more than an hour, are deleted last. So an attacker
-    who signs in repeatedly ends only the attacker's own sessions.
-    """
+    """Keep at most KEPT sessions of the person, among them the session with the key `session_key`."""
+    # An attacker who signs in repeatedly must not end the sessions of known browsers or sessions in long use.
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
     is_expired = When(expire_date__lte=timezone.now(), then=0)
     rank = Case(is_expired, When(Q(was_known=True) | is_long_used, then=2), default=1)
@@ -166,13 +159,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the session's person.
-
-    Return None if the account is inactive, or password or `credentials_version` have changed since the sign-in.
-
-    If the hash was made with one of SECRET_KEY_FALLBACKS, the session keeps its key: open pages are bound to the key.
-    Django would replace the key.
-    """
+    """Return the person of a valid session. A new password or `credentials_version` makes the session invalid."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or not person.is_active:
@@ -182,6 +169,7 @@ def _signed_in_person(request: HttpRequest) -> User | None:
         session.flush()
         return None
     if stored != present:
+        # SECRET_KEY has changed. Django would also replace the session's key, but open pages are bound to the key.
         session[HASH_SESSION_KEY] = present
     session.store_use()
     return person

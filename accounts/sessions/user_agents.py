@@ -1,4 +1,4 @@
-"""Find a person's browser and operating system in the User-Agent header. The header itself is never stored."""
+"""Find the browser and the operating system in the User-Agent header."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Use allauth for sign-in, sign-up, sign-out, confirmed addresses, new passwords and proofs of identity."""
+"""Sign-in, sign-up, sign-out, confirmation of addresses, new passwords and proofs of identity, with allauth."""

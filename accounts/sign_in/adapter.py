@@ -1,4 +1,4 @@
-"""allauth's adapter: the methods that allauth calls for sign-in, passwords, e-mails and messages."""
+"""allauth's adapter for sign-in, sign-up, passwords and e-mails."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class AccountAdapter(DefaultAccountAdapter):
         return client_address(request)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """Return the account with this address and password, even if inactive. Otherwise count a failure, return None.
+        """Return the account with this address and password, even if inactive. Return None for a counted failure.
 
-        allauth's limits are not used: by those, six wrong passwords from any network lock the owner out. Raises
-        FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
+        Raises FormError: a limit is reached. Raises HashingBusy. The method does not apply allauth's limit, with which
+        anybody could lock the owner out.
         """
         email = credentials["email"]
         seconds, limit, owner = throttling.sign_in_wait(request, email)
@@ -107,13 +107,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
     def login(self, request: HttpRequest, user: User) -> None:
-        """Sign the person in after the last step of the sign-in.
-
-        Only a completed sign-in, not a right password alone, counts towards the limit and ends surplus sessions.
-
-        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of completed
-        sign-ins is reached.
-        """
+        """Sign the person in after the last step. Raises ImmediateHttpResponse: the sign-in is refused."""
         is_current = credential_changes.is_sign_in_current(request, user)
         credential_changes.end_sign_in(request)
         if not user.is_active:
@@ -133,6 +127,7 @@ class AccountAdapter(DefaultAccountAdapter):
             composing.new_browser(request, user)
         request.session[store.BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
         request.session[store.WAS_KNOWN_KEY] = was_known
+        # Not before the last step: a password without its second factor must not end sessions.
         store.keep_newest(user, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
@@ -158,10 +153,7 @@ class AccountAdapter(DefaultAccountAdapter):
             return_path.keep(request, return_to)
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in allauth's table and in the person's row. A new address ends the credentials.
-
-        Return False if the credentials have ended since the code was sent: the address may have changed.
-        """
+        """Return whether the address is confirmed now. A changed address ends all credentials except this session."""
         user: User = email_address.user
         is_new = user.email != email_address.email
         same = User.objects.filter(pk=user.pk, credentials_version=user.credentials_version)
@@ -187,7 +179,6 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: User | None = None) -> str:
-        """Return the password. Raises ValidationError with only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -196,10 +187,6 @@ class AccountAdapter(DefaultAccountAdapter):
             raise error.error_list[0] from None
 
     def set_password(self, user: User, password: str) -> None:
-        """Set the password, and end all credentials except this session.
-
-        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
-        """
         kept = self.request.session.session_key
         try:
             credential_changes.set_password(user, password, except_session=kept)
@@ -211,7 +198,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send the link for a new password. If the account is inactive or not stored, send an e-mail that says so."""
+        """Send a link for a new password or, to an inactive person, an e-mail that says that there is no account."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}  # whatever the Host header says
@@ -221,7 +208,6 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. Raises ImmediateHttpResponse: the mailbox has reached its limit of codes."""
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
         person = address.user.pk
@@ -248,7 +234,6 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """Return the arguments of `_send_now`."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT

@@ -23,9 +23,9 @@ from accounts.passwords import hashing
 
 
 def check_password(email: str, password: str) -> tuple[User | None, str]:
-    """Return the account with the address or None, and the cause of a failure, which is "" for the right password.
+    """Return the account with the address or None, and the cause of a failure, or "" for the right password.
 
-    Every call runs one SQL statement and computes one hash, so its time reveals no account. Raises HashingBusy.
+    Raises HashingBusy. Every failure takes one query and one hash, so that the time reveals no account.
     """
     person = User.objects.filter(email=email).first()
     if person is None:
@@ -42,14 +42,14 @@ class PasswordFormMixin(forms.Form):
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Ask again for the field whose name is in `password`, because the process is too busy to hash it."""
+        """Add the error for HashingBusy. `password` is the name of the field that gets the focus."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the present password only if all other fields are valid: each wrong password is a failed sign-in."""
+    """Checks the present password only if there is no other error: a wrong password is a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field

@@ -44,11 +44,9 @@ class ResetRequestForm(forms.Form):
     email = EmailField()
 
     def save(self, request: HttpRequest) -> None:
-        """Send a link. If there is no active account, send an e-mail that says so.
+        """Send a link; without an active account, send an e-mail that says so. The steps and the page are the same.
 
-        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, the page
-        does not say so, and the links of earlier e-mails still work. So repeated requests neither flood the mailbox nor
-        lock the owner out.
+        Beyond the limit, send nothing. Earlier links stay valid, so that repeated requests do not lock the owner out.
         """
         email: str = self.cleaned_data["email"]
         found = User.objects.filter(email=email, is_active=True).first()

@@ -1,4 +1,4 @@
-"""Before sensitive pages, require a recent proof of identity in this browser: a sign-in, a password or a passkey."""
+"""Require a recent proof of identity before sensitive pages, such as a sign-in, a password or a passkey."""
 
 from __future__ import annotations
 
@@ -34,14 +34,11 @@ _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery
 
 
 class Proof(NamedTuple):
-    """The latest proof of identity. `at` is a Unix time with fractions, or None if the session has no proof.
-
-    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor or a passkey, otherwise ONE_FACTOR.
-    """
+    """The proofs of identity in the session. `at` is the Unix time of the latest proof, or None without a proof."""
 
     at: float | None
-    amr: list[str]
-    acr: str
+    amr: list[str]  # methods of RFC 8176, of all proofs
+    acr: str  # ONE_FACTOR, or TWO_FACTORS after a second factor or a passkey
 
 
 def proof_of(request: HttpRequest) -> Proof:
@@ -59,10 +56,7 @@ def _proof(records: Sequence[dict[str, Any]]) -> Proof:
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is newer than ACCOUNT_REAUTHENTICATION_TIMEOUT.
-
-    For a POST, the proof may be three times as old, so that nobody loses typed text.
-    """
+    """Return whether the latest proof is recent. A POST accepts an older proof, so that no typed text is lost."""
     proved_at = proof_of(request).at
     age = float("inf") if proved_at is None else time.time() - proved_at
     times = 3 if request.method == "POST" else 1
@@ -81,8 +75,6 @@ def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Make a view require a sign-in and a recent proof of identity (`proof_first`)."""
-
     @login_required
     @wraps(view)
     def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
@@ -92,7 +84,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return None if the latest proof is recent and another one is possible, else a redirect to `proof_url`."""
+    """Return the redirect that must come before a sensitive page, or None."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 
@@ -101,13 +93,9 @@ def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
-    """Return the URL of a page that asks for the password or a passkey, and then leads to `return_to`.
-
-    For a person without both, return the URL of the page that mails a reset link. A stolen session must not be enough
-    to set the first password.
-    """
+    """Return the URL of a page that asks for a proof or, if the person has no means of proof, mails a reset link."""
     if not _can_prove(request):
-        return reverse("account_reset_password")
+        return reverse("account_reset_password")  # a stolen session must not be enough to set the first password
     return return_path.url_of(reverse("account_reauthenticate"), return_to)
 
 

@@ -1,4 +1,4 @@
-"""The sign-up page and its form, and invitations. SIGN_UP says whether anybody may sign up, or invited people only."""
+"""The sign-up pages, their form, and invitations."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ _TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
-    """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
-
-    The URL works for at most seven days, and not after the person has confirmed the address or the row is deleted.
-    """
+    """Store the invitation. Return its URL, which works for at most INVITATION_AGE, while `invited_at` is set."""
     person.invited_at = timezone.now()
     if person._state.adding:
         person.set_unusable_password()
@@ -61,7 +58,7 @@ def invited(request: HttpRequest) -> User | None:
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Return whether `email` is the address of this browser's unfinished sign-up, which can still be corrected."""
+    """Return whether this browser can correct an unfinished sign-up with the address `email`."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
@@ -74,10 +71,7 @@ def begin_again(request: HttpRequest) -> HttpResponse:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account with a password or, if `by_passkey` is true, without one.
-
-    For an address of another account, the response time and the next page are the same as for a free address.
-    """
+    """Makes an account. For a taken address, the next page and the response time are as for a free address."""
 
     account_already_exists: bool
 
@@ -108,7 +102,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Return the account (None: address taken) and an answer or None. Raises HashingBusy: nothing was stored."""
+        """Return the account, or None if another person has the address, and a response or None. Raises HashingBusy."""
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
@@ -125,10 +119,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the account of the invitation or of this browser's sign-up, if the address is the same.
-
-        A person may go back to the form and type another password.
-        """
+        """Update and return the unconfirmed account of the invitation or of this browser's sign-up, or return None."""
         key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None
@@ -147,11 +138,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """Return the unconfirmed account with this address and password, or None. A double click posts the form twice.
-
-        The password is checked for every address, with the limits of sign-in, so that nobody learns which accounts are
-        unconfirmed.
-        """
+        """Return the active, unconfirmed account with the typed address and password, or None."""
+        # A double click posts the form twice. The password is checked for every address, with the limits of sign-in,
+        # so that nobody learns which accounts are unconfirmed.
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         if throttling.sign_in_wait(request, email)[0]:
             User().set_password(password)

@@ -1,7 +1,4 @@
-"""Write `email_verified_at` and allauth's table of e-mail addresses.
-
-No other module writes the table. Outside this module, only `create_superuser` writes `email_verified_at`.
-"""
+"""Write `email_verified_at`, and make allauth's table of e-mail addresses agree with the person's row."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another.
-
-    Store nothing if an administrator has corrected the address meanwhile.
-    """
+    """Store the confirmation, unless the account has another address by now. `is_new`: the address has changed."""
     now = timezone.now()
     with transaction.atomic():
         same = User.objects.filter(pk=user.pk, email=user.email)

@@ -1,4 +1,4 @@
-"""The pages for sign-in, sign-out and the code that confirms an e-mail address. allauth implements the flows."""
+"""The pages for sign-in, sign-out, a new e-mail address and the code that confirms an address, with allauth."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """Return the typed address or, before a post, the address that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
@@ -85,7 +84,7 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send the signed-in person a code. If the address is confirmed already, redirect to `next`."""
+    """Send a signed-in person a code if the address is unconfirmed, and redirect. A GET sends no code."""
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
@@ -105,7 +104,7 @@ _continue_when_verified = verified_email_required(_continue)
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
-    """Mails a code to a new address. Until the person types the code, only the session has the address."""
+    """Mails a code to a new address. The account keeps its address until the person types the code."""
 
     form_class = NewAddressForm
     template_name = "accounts/email.html"
