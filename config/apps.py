@@ -12,9 +12,6 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Disables the autodiscovery of Django's admin. `config.urls` imports our modules of admin classes instead.
-
-    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials.
-    """
+    """Turns off the autodiscovery of admin modules: those of allauth and django-oauth-toolkit show credentials."""
 
     default_site = "oauth_bridge.administration.site.Site"

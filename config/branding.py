@@ -1,4 +1,4 @@
-"""Read the logo and colour of the installation from the environment, and serve them as a picture and a style sheet."""
+"""The logo and colour of the installation, from environment variables, and the files that show them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ def logo(name: str) -> File | None:
 
 
 def color(name: str) -> str:
-    """Return the colour as #rrggbb in lower case, or an empty text if the variable is not set."""
     value = env.raw(name).lower()
     if value and not re.fullmatch("#[0-9a-f]{6}", value):
         raise ImproperlyConfigured(f"{name} must be # and six hexadecimal digits, such as #0d5a4d.")
@@ -83,7 +82,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return replacements of static files: "mark" (`logo`, or mark.svg in `color`) and, with `color`, "stylesheet"."""
+    """Return the files to serve: "mark", for a logo or a colour, and "stylesheet", for a colour."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

@@ -1,4 +1,4 @@
-"""System checks of a deployment. `docs/operations.md` explains each id."""
+"""System checks of the configuration. `docs/operations.md` explains each id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check that workers have Redis, SERVICE_COLOR has enough contrast, and AUTH_URL permits passkeys."""
+    """Check that several workers have Redis, SERVICE_COLOR has enough contrast, and AUTH_URL permits passkeys."""
     found = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_message("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
@@ -35,7 +35,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what is needed if other machines reach the installation."""
+    """Check what matters if other machines can reach the service."""
     found = [
         _message(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))
@@ -62,7 +62,7 @@ def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied. This reads the database, so it needs `--database default`."""
+    """Check that all migrations are applied. Without `--database`, nothing is checked."""
     try:
         missing = health.missing_migrations() if databases else []
     except DatabaseError:

@@ -1,8 +1,4 @@
-"""Read environment variables, with a function for each kind of value. An empty variable counts as unset.
-
-A malformed value stops the start with a sentence that names the variable, and repeats no value: it may be a password.
-`NAME_FILE` may be the path of a file with the secret `NAME`, because platforms mount secrets as files.
-"""
+"""Read environment variables, with a function for each kind of value. No error shows a password."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config.infrastructure.network import LOOPBACK_HOSTS, is_host, is_ip_address
 
 SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
-FILE = "_FILE"
+FILE = "_FILE"  # NAME_FILE may be the path of a file with the secret NAME: platforms mount secrets as files
 ALIKE = 0.87  # difflib's ratio of similar names. No two of our names are so similar.
 # The variables that Kubernetes adds for a service. Group 1 is the name of the service.
 INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
@@ -41,7 +37,7 @@ _known: set[str] = set()
 
 
 def raw(name: str) -> str:
-    """Return the stripped variable or, for a secret, the content of its file; empty if neither is set."""
+    """Return the stripped variable or, for a name in SECRET, the content of its file. An empty text means unset."""
     _known.update((name, name + FILE) if name in SECRET else (name,))
     value = os.environ.get(name, "").strip()
     path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
@@ -59,7 +55,7 @@ def raw(name: str) -> str:
 
 
 def refuse_unknown() -> None:
-    """Refuse unknown variables whose names resemble ours. Call this after all variables are read."""
+    """Raise ImproperlyConfigured for a name that seems misspelt. Call this after all variables are read."""
     for name in sorted(set(os.environ) - _known):
         injected = INJECTED.fullmatch(name)
         if injected and f"{injected[1]}_SERVICE_HOST" in os.environ:
@@ -76,7 +72,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield the value. Raises ImproperlyConfigured, which names the valid `form`, if the block raises ValueError."""
+    """Yield the value or `default`. A ValueError in the block becomes ImproperlyConfigured with the valid `form`."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -107,7 +103,6 @@ def boolean(name: str, default: str) -> bool:
 
 
 def choice(name: str, default: str, *, allowed: str) -> str:
-    """Read one of the words in `allowed`, which are separated by commas."""
     with _value(name, default, f"one of {allowed}") as value:
         _require(value.lower() in allowed.split(", "))
         return value.lower()
@@ -127,7 +122,7 @@ def _is_host(host: str) -> bool:
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
-    """Return the host, an IPv6 address in brackets, and the port. Raises ValueError: the text is anything else."""
+    """Return the host, an IPv6 address in brackets, and the port or None. Raises ValueError: malformed."""
     parts = urlsplit(f"//{netloc}")
     name, port = parts.hostname or "", parts.port
     host = f"[{name}]" if ":" in name else name
@@ -137,7 +132,7 @@ def _host_and_port(netloc: str) -> tuple[str, int | None]:
 
 
 def origin(name: str, default: str) -> str:
-    """Return the origin as browsers write it: in lower case, without the scheme's default port."""
+    """Return the origin in lower case, without the scheme's default port."""
     form = "an origin such as https://auth.example.com: scheme and host in ASCII, perhaps a port, no path, no slash"
     with _value(name, default, form) as value:
         scheme, _, netloc = value.lower().partition("://")
@@ -147,7 +142,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return the variable's https address, or "". With `is_support`, mailto: and http on this machine are valid too."""
+    """Return an https address or "". `is_support` also allows mailto: and an http address of this machine."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
@@ -168,7 +163,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> str:
-    """Return the hosts of the origins, separated by commas. If one of them is on loopback, add all loopback names."""
+    """Return the hosts of the origins, separated by commas. If an origin is on loopback, add LOOPBACK_HOSTS."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
@@ -180,7 +175,7 @@ def _items(value: str) -> list[str]:
 
 
 def hosts(name: str, default: str) -> list[str]:
-    """Read host names. `.example.com` matches the name and its subdomains."""
+    """Return host names for ALLOWED_HOSTS, where `.example.com` also matches subdomains."""
     with _value(name, default, "host names in ASCII separated by commas, without scheme, port or path") as value:
         names = _items(value.lower())
         _require(names and all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
@@ -193,14 +188,13 @@ def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
 
 
 def bind(name: str, default: str, *, taken: str = "") -> str:
-    """Return the host:port at which to listen, or an empty text. The value must differ from `taken`."""
     with _value(name, default, "host:port, such as 127.0.0.1:8000; BIND and METRICS_BIND must differ") as value:
         _require(not value or (_host_and_port(value)[1] and value != taken))
         return value
 
 
 def audit_log(name: str, default: str) -> dict[str, Any]:
-    """Return the logging handler of security events, empty if they go to the service's log."""
+    """Return the configuration of the handler of security events, or {} if they go to the service's log."""
     form = "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"
     with _value(name, default, form) as value:
         parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
@@ -220,7 +214,7 @@ def audit_log(name: str, default: str) -> dict[str, Any]:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
+    """Return the entry of `DATABASES`. Make the folder of an SQLite file if it is missing."""
     form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
     with _value(name, default, form) as value:
         if value.partition("://")[0].lower() in ("postgres", "postgresql"):
@@ -241,7 +235,7 @@ def database(name: str, default: str) -> dict[str, Any]:
             "NAME": path or ":memory:",
             "CONN_MAX_AGE": None,
             "OPTIONS": {
-                "transaction_mode": "IMMEDIATE",
+                "transaction_mode": "IMMEDIATE",  # writers wait at BEGIN
                 "timeout": 10,  # seconds
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
             },
@@ -249,7 +243,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address. Unlike the client, refuse an address without a host or with options."""
+    """Return the address or "". Refuse a query, and redis:// without a host; the Redis client accepts both."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
@@ -294,7 +288,6 @@ def sender(name: str, default: str) -> str:
 
 
 def no_reply(name: str, origin: str) -> str:
-    """Return a sender of this name with an address at the host of the origin."""
     host = urlsplit(origin).hostname or ""
     return formataddr((name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
 
@@ -308,7 +301,7 @@ def secret_keys(name: str, default: str) -> list[str]:
 
 
 def secret_key(name: str, default: str, *, path: Path) -> str:
-    """Return the key or, for development, one that is generated once and kept at `path`."""
+    """Return the key or, if none is set, a key for development that is generated once and kept at `path`."""
     with _value(name, default, "text in UTF-8") as value:
         if value:
             return value
@@ -332,7 +325,7 @@ def private_folder(path: Path) -> None:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return "N/period" for each limit, from its `RATE_…` variable; an empty dict if the variable `switch` is off."""
+    """Return "N/period" for each limit: its RATE_ variable or the default. Return {} if `switch` is off."""
     found = {}
     for name, default in defaults.items():
         with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:

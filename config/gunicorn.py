@@ -83,7 +83,7 @@ def on_starting(server: Arbiter) -> None:
 
 
 def serve_metrics(bind: str) -> WSGIServer:
-    """Serve the counts of all workers at `bind`. https://prometheus.github.io/client_python/multiprocess/."""
+    """Serve the metrics of all workers at `bind`. https://prometheus.github.io/client_python/multiprocess/."""
     host, _, port = bind.rpartition(":")
     # Set before the import, because prometheus_client decides during its import whether to count in files.
     os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
@@ -103,7 +103,7 @@ def serve_metrics(bind: str) -> WSGIServer:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Set the time-outs for reading and sending on the listening sockets: accepted sockets inherit them."""
+    """Set time-outs for reading and sending on the listening sockets. Accepted sockets inherit the time-outs."""
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

@@ -1,7 +1,4 @@
-"""The state of the service, for load balancers and Prometheus.
-
-The health checks use no session. A thread of each worker sets the metrics.
-"""
+"""The state of the service, for load balancers and Prometheus."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
-
-    Redis and the purge do not change the status.
-    """
+    """Return 200 if the database answers, is migrated and writable, else 503. Redis and the purge do not matter."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
@@ -68,7 +62,7 @@ def _database() -> str:
 
 
 def missing_migrations() -> list[str]:
-    """Return the migrations that are not applied, such as `oauth_bridge.0001_initial`. Raises DatabaseError."""
+    """Return the migrations that are not applied, such as `oauth_bridge.0001_initial`."""
     connection.ensure_connection()
     missing = _migrations() - MigrationRecorder(connection).applied_migrations().keys()
     return sorted(".".join(key) for key in missing)

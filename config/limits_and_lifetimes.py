@@ -1,4 +1,4 @@
-"""The settings that limit something: rates, lifetimes, retention and sizes. config.settings imports all of them."""
+"""Settings for rates, lifetimes, retention and sizes. config.settings imports all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG).
-
-It contains no credential. Library loggers that print paths, queries, codes or tokens are silenced.
-"""
+"""The log: a JSON object per line on standard error, without credentials. AUDIT_LOG may take the security events."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ AUTHPRIV = 10 << 3  # the syslog facility for security messages; 6 is the severi
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON. Extras that are strings, numbers or booleans become members."""
+    """Formats a record as one line of JSON, with the extras that are texts, numbers, booleans or None."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -55,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """Return type, text and frames of the exception and of each cause."""
+    """Return type, text and frames of the exception and its causes, at most CHAIN_MAX_LENGTH in all."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
     while link is not None and len(chain) < CHAIN_MAX_LENGTH:
@@ -72,7 +69,7 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """Return the first line, with "…" for quoted values: messages of PostgreSQL and Python quote input."""
+    """Return the first line. Quoted texts become "…" unless they look like names, because messages quote input."""
     line = text.partition("\n")[0]
     return _QUOTED.sub(lambda found: found[0] if _IDENTIFIER.fullmatch(found[2]) else "…", line)[:TEXT_MAX_LENGTH]
 
@@ -94,16 +91,13 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Appends events to the file `path`, or sends them to syslog: on this machine or, by UDP, on `host`. RFC 3164.
-
-    Each event opens the file or socket anew, so a rotation or a restart of syslog needs no signal. An event never
-    waits: if it cannot be written, it goes to standard error.
-    """
+    """Appends events to the file `path`, or sends them to syslog: on this machine or, by UDP, on `host`. RFC 3164."""
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         super().__init__()
         self.path, self.host, self.port = path, host, port
 
+    # Each event opens the file or socket anew, so that a rotation or a restart of syslog needs no signal.
     def open(self) -> FileIO | socket.socket:
         if self.path:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK

@@ -1,4 +1,4 @@
-"""All paths of the site. Only the paths of Django's admin end in a slash."""
+"""All paths of the site."""
 
 from functools import partial
 

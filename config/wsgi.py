@@ -33,7 +33,7 @@ class WholeBody:
         return self._whole(self.stream.readline, size, b"\n")
 
     def discard(self) -> None:
-        """Read the rest. Otherwise gunicorn would close a connection that nginx uses again."""
+        """Read a rest of at most DISCARDED_MAX_BYTES: else gunicorn would close a connection that nginx reuses."""
         with suppress(OSError):
             while 0 < self.left <= DISCARDED_MAX_BYTES:
                 self.read(min(self.left, 64 * 1024))
@@ -48,10 +48,8 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call Django, with the media type and the boundary as the only content of `Content-Type`.
-
-    Django parses this header before any middleware, and fails if another parameter names an unknown codec.
-    """
+    """Call Django with a `Content-Type` that contains only the media type and the boundary."""
+    # Django parses this header before any middleware, and fails if a parameter names an unknown codec.
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")

@@ -1,1 +1,1 @@
-"""The middleware of all requests and responses, and the handlers of requests that no view can answer."""
+"""The middleware of all requests, and the answers to errors that no view handles."""

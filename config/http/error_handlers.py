@@ -1,4 +1,4 @@
-"""Handlers of requests that no view can answer."""
+"""The answers to exceptions that no view handles, to refused CSRF checks and to wrong hosts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400 or 413, or a redirect if the session has ended during the request."""
+    """Answer a request that is malformed, too large or for another host, or whose session has ended."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -77,7 +77,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """Return 400. With DEBUG, or for a client on this machine, name ALLOWED_HOSTS."""
+    """Return 400. Name the hosts of ALLOWED_HOSTS only with DEBUG or if the client seems to be on this machine."""
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     host = _logged_host(request, hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
@@ -101,7 +101,7 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Redirect to the page of the refused form, or return 403."""
+    """Redirect to a page that has the form, or return 403."""
     if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
         fault = SiteFault.CSRF_ORIGIN
     else:
@@ -116,15 +116,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why.
-
-    Return None if no account or admin page has the form. Return None for FORMS_OF_STRANGERS, too, if the browser sends
-    no cookie: the form would be refused again.
-    """
+    """Redirect to a page that has the form. Return None if no page has it, or if it would be refused again."""
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
     pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)
     is_first = route in FORMS_OF_STRANGERS
+    # For a browser that sends no cookie, FORMS_OF_STRANGERS would be refused again.
     if not request.path.startswith(pages) or (fault is SiteFault.CSRF_NO_COOKIE and is_first):
         return None
     query = request.GET.copy()

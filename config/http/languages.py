@@ -1,7 +1,4 @@
-"""Choose the language of a page from the application's request, the person's choice and the browser's preferences.
-
-This module reads two parameters of OAuth, `client_id` and `ui_locales`. Answers for programs are always in English.
-"""
+"""Choose the language of a page from the application's link, the person's choice and the browser's preferences."""
 
 from __future__ import annotations
 
@@ -34,14 +31,11 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response` in the language of the request.
-
-    The first supported language counts: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1; a cookie
-    keeps it for the next pages), the person's choice, Accept-Language, English.
-    """
+    """At a translated path, activate the language of `ui_locales`, the person or the browser for `get_response`."""
     path = request.path_info
     if not paths.kind_of(path).is_translated:
         return get_response(request)
+    # OpenID Connect Core §3.1.2.1. A cookie keeps the language of the application's link for the next pages.
     kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
     query = request.META.get("QUERY_STRING", "")
     named_by = {paths.AUTHORIZE: CLIENT_ID, paths.LOGOUT: UI_LOCALES}.get(path)  # not in a continued request
@@ -74,10 +68,7 @@ def _supported(query: str) -> str:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context of the language form: the languages, and the address to return to.
-
-    Without an address, there is no form: at a host without cookies, and after a failed post to authorize or logout.
-    """
+    """Return the languages and the address to return to. Without an address, a page has no language form."""
     is_link = request.path_info in LINKS
     is_repeatable = not is_link or request.method in ("GET", "HEAD")
     there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""

@@ -1,4 +1,4 @@
-"""Middleware for every request: log it, bound its headers and forms, and serve only the configured origins."""
+"""Middleware that logs each request, bounds its headers and forms, and checks its host."""
 
 from __future__ import annotations
 
@@ -44,10 +44,7 @@ READY = "/health/ready"  # to a load balancer, "not ready" is no error
 
 
 class RequestLogMiddleware:
-    """Gives the request a reference, and logs it with its route, because a path may contain a key.
-
-    Errors and events go to the activity log after all transactions of the view.
-    """
+    """Gives each request a reference, and logs the route instead of the path, because a path may contain a key."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -74,7 +71,7 @@ class RequestLogMiddleware:
             for error in known.errors:
                 errors.write(error)
                 events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
-            if known.errors or written:
+            if known.errors or written:  # the transactions of the view have ended
                 recording.record(request, written)
             seconds = time.perf_counter() - started
             took = {"status": status, "duration_ms": round(seconds * 1000, 1), "address": address}
@@ -95,7 +92,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def proxy_ids(request: HttpRequest) -> dict[str, str]:
-    """Return the `request_id`, `trace_id` and `parent_id` of a trusted proxy, for the log."""
+    """Return the well-formed `request_id`, `trace_id` and `parent_id` of a trusted proxy, for the log."""
     found: dict[str, str] = {}
     if not network.is_proxy(request.META.get("REMOTE_ADDR", "")):
         return found
@@ -113,11 +110,7 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 
 
 class BoundsMiddleware:
-    """Refuses a request with a long header, and a multipart body at a path that accepts no uploaded file.
-
-    Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths for uploads
-    bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
-    """
+    """Bounds headers and multipart bodies, because the time to parse them grows faster than their length."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -133,6 +126,8 @@ class BoundsMiddleware:
         # Old versions of Python parse quoted cookies in quadratic time (CVE-2024-7592). The service sets none.
         if '"' in (cookies := headers.get("HTTP_COOKIE", "")):
             headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
+        # Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. Operations
+        # refuse the media type themselves, and `BoundedUploadHandler` bounds the parts of an upload.
         is_form_of_parts = request.method == "POST" and request.content_type == MULTIPART
         if is_form_of_parts and not kind.is_cross_origin and not kind.takes_a_file:
             error = error or RequestError(SiteFault.MEDIA_TYPE, given=MULTIPART)
@@ -142,11 +137,7 @@ class BoundsMiddleware:
 
 
 class OriginMiddleware:
-    """Serves only the configured origins. No request header determines an origin or a scheme.
-
-    Pages and cookies exist only at the host of `AUTH_URL`. At another host, the path of a page redirects to `AUTH_URL`,
-    and all other paths are served without cookies, as the operations are everywhere.
-    """
+    """Keeps pages and cookies at the host of `AUTH_URL` if ORIGINS_ARE_SET. No header sets an origin or a scheme."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -181,10 +172,8 @@ class OriginMiddleware:
         return response
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
-        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header.
-
-        Such a proxy drops or replaces the port, or sends the host of `AUTH_URL` as X-Forwarded-Host.
-        """
+        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header."""
+        # Such a proxy drops or replaces the port, or sends the host of `AUTH_URL` as X-Forwarded-Host.
         forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
         names = {PORT.sub("", each) for each in (host, self.pages_host or "")}
         return forwarded == self.pages_host or (len(names) == 1 and host != urlsplit(settings.BASE_URL).netloc)

@@ -1,4 +1,4 @@
-"""The headers of pages, of all other responses, and for other origins."""
+"""The headers of responses for security, caches and other origins."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds the headers for caches (RFC 6749 §5.1), other origins and references, and the body's length.
-
-    A page whose form leads to an application has the attribute `leads_to_application`, and no `form-action` in its CSP:
-    Chromium and WebKit apply that to every redirect after a form, and nobody knows where an application redirects.
-    """
+    """Adds headers for security, caches (RFC 6749 §5.1), other origins, the reference and the body's length."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         pictures = "'self'" if settings.BASE_URL == settings.AUTH_URL else f"'self' {settings.BASE_URL}"
+        # For pages whose form leads to an application: Chromium and WebKit apply `form-action` to every redirect after
+        # a form, and nobody knows where an application redirects.
         self.policy_without_form_action = (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; "
             f"img-src {pictures}; base-uri 'none'; frame-ancestors 'none'"

@@ -1,7 +1,4 @@
-"""The base of all errors, and the faults that can occur at any path. Specification 7.
-
-The sentences of a fault are public. RFC 6749 §5.2 allows only ASCII without quotation mark and backslash in them.
-"""
+"""The exception that rejects a request, and the faults that are common to the whole site. Specification 7."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from django.utils.translation import gettext_noop as _  # marks the sentences th
 from config.infrastructure import events, network
 from config.infrastructure.events import Event
 
+# The sentences of a fault are public. RFC 6749 §5.2 allows only ASCII without quotation mark and backslash in them.
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
 # The `error` of a status. Every other status has the `error` invalid_request.
 ERRORS = {
@@ -52,7 +50,7 @@ class TranslatableText:
 
 
 class Fault(Enum):
-    """A kind of error, with HTTP status, `error`, problem and fix. Its name, unique in all packages, is its code."""
+    """A kind of error. Its name in lower case is its code in logs and metrics, and is unique in all packages."""
 
     def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
         self.status = status
@@ -123,7 +121,7 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What is known about a request, for the event "refused" and the activity log. No answer contains these facts."""
+    """What is known about a request, for the event "refused" and the activity log."""
 
     client_id: str = ""
     person: UUID | None = None
@@ -137,18 +135,15 @@ of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def subject() -> Subject:
-    """Return the subject of the present request. Outside of a request, nothing reads it."""
+    """Return the subject of the present request or, outside of a request, a new subject that nothing reads."""
     return of_subject.get() or Subject()
 
 
 class RequestError(Exception):
-    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence.
-
-    The text of the exception is the name of the fault, so no traceback shows a part of the request.
-    """
+    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence."""
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
-        super().__init__(fault.name)
+        super().__init__(fault.name)  # so that no traceback shows a part of the request
         self.fault = fault
         self.headers = headers or {}
         self._sentence = fault.describe(**details)
@@ -165,17 +160,14 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add a cause and facts, which no answer contains, and return this error. Values that are already set stay."""
+        """Add a cause and private facts, and return this error. Values that are already set stay."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the event "refused" and the activity log.
-
-    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
-    """
+    """Keep the error for the logs. Call this once for each error answer, also for a form that is shown again."""
     known = of_subject.get()
     if known is None:
         write(error)

@@ -1,8 +1,4 @@
-"""The tables of all security events and of all metrics.
-
-A member of an event is a number, an id or a short text, never a credential, a `state` or typed text. No label of a
-metric contains a person, an application, an address or free text.
-"""
+"""The security events and the metrics. No event contains a credential; no metric names a person or an application."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ Member = str | int | float | UUID | None
 _logger = logging.getLogger("events")
 
 
+# A member is a number, an id or a short text, never a credential, a `state` or typed text.
 class Event(Enum):
     """An event: level, message and members of its log line. The member `person` is the `sub`."""
 
@@ -96,10 +93,7 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Write the event to the log; in a transaction, after the commit. Members that are None are left out.
-
-    Raises ValueError: the table has no such member.
-    """
+    """Log the event without the members that are None. In a transaction, all but _AT_ONCE wait for the commit."""
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
     if event not in _AT_ONCE and connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""What identifies a request: its reference and its client's network address; and the grammar of hosts."""
+"""The reference of a request, the network address of its client, and the grammar of hosts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's network address for limits and logs: for IPv6 the /64 network, for a Unix socket "unknown".
-
-    Behind TRUSTED_PROXIES, it is the right-most address in X-Forwarded-For that is no such proxy.
-    """
+    """Return the client's address or /64 network, or UNKNOWN. X-Forwarded-For counts from TRUSTED_PROXIES only."""
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
     return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
@@ -43,6 +40,7 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
     address = _parse(peer)
     if address is None:
         return UNKNOWN
+    # Take the right-most address that is no trusted proxy.
     for hop in reversed(forwarded.split(",")):
         if not any(address in network for network in proxies):
             break
@@ -57,14 +55,13 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """Return the /48 network of an IPv6 `client_address`, because one customer may own it all; "" for IPv4."""
+    """Return the /48 network of an IPv6 `client_address`, else "". One customer may own a whole /48."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address with or without port and brackets. Return None if it is malformed."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -68,7 +68,6 @@ _BELOW = {
 
 
 def kind_of(path: str) -> Kind:
-    """Return the kind of a `request.path_info`."""
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):
@@ -80,7 +79,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return the path, by default that of the request, and the query as sent, because it may contain a `state`."""
+    """Return path and query, by default the request's path. The query stays percent-encoded as it was sent."""
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
@@ -88,5 +87,4 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser is closed."""
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

@@ -1,8 +1,4 @@
-"""Count events against the limits in `settings.RATES`, in fixed windows that all workers share in Redis.
-
-django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md has each limit.
-While Redis does not answer, each process counts the limits in WITHOUT_REDIS by itself, and the others do not apply.
-"""
+"""Rate limits, which django-ratelimit counts in fixed windows. docs/contract.md lists the limits."""
 
 from __future__ import annotations
 
@@ -58,7 +54,7 @@ def parse(rate: str) -> Rate:
 
 
 class Counter(NamedTuple):
-    """A key of the limit `name`, such as a network address. `times` multiplies the limit's rate."""
+    """The counter of a key, such as a network address, for the limit `name`. `times` multiplies the limit's rate."""
 
     name: str
     key: str
@@ -74,27 +70,21 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 
 
 def count(*counters: Counter) -> int:
-    """Add one event to each limit up to the first full one. Return 0, or the seconds (at least 1) to wait.
+    """Add an event to each counter, up to the first full one. Return 0, or the seconds (at least 1) to wait.
 
-    Pass the narrowest limit first: if a client's own limit is full, the client does not use up a shared limit.
+    Pass the narrowest limit first: a client whose own limit is full then does not use up a shared limit.
     """
     return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
 
 def exceeded(*counters: Counter) -> int:
-    """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
-
-    Pass the narrowest limit first, as to `count`. The widest one is checked first, so that invented keys make no new
-    counters while it is full.
-    """
+    """Return 0, or the seconds (at least 1) to wait if a limit is full. No event is counted."""
+    # The last limit is the widest. While it is full, invented keys make no new counters in memory.
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
-
-    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
-    """
+    """Count an event unless a limit is full. Parameters and return value are those of `count`."""
     return exceeded(*counters) or count(*counters)
 
 
@@ -140,10 +130,7 @@ outage = Outage()
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis does not answer, `get` finds nothing and `add` returns True.
-
-    `set` and `delete` then do nothing, other methods raise RedisError, and only one call per second tries Redis.
-    """
+    """Django's Redis cache. While Redis does not answer, `add`, `get`, `set` and `delete` return a fallback."""
 
     @functools.cached_property
     def client(self) -> Redis:  # used by one thread
@@ -189,13 +176,9 @@ _lock = threading.Lock()
 
 
 class RateLimitCache(FailOpenRedisCache):
-    """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
+    """django-ratelimit's cache. To save round trips, `add` counts, and the next `incr` or `get` returns the count."""
 
-    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False, and
-    `incr` and `get` return that count. While Redis does not answer, the count is None, unless `counts_without_redis` is
-    True. The caller sets this and `block_size`, the number of counts to take from Redis at once, before each event.
-    """
-
+    # The caller sets these before each event. `block_size` is the number of counts to take from Redis at once.
     block_size = 1
     counts_without_redis = False
     _count: int | None = None

@@ -1,8 +1,4 @@
-"""Encryption by AES-GCM. The random nonce precedes the encrypted content.
-
-Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. A session is encrypted under a key
-that only its browser has.
-"""
+"""AES-GCM encryption. Sealing derives the key from SECRET_KEY and the purpose."""
 
 from __future__ import annotations
 
@@ -20,12 +16,12 @@ _NONCE_BYTES = 12
 
 
 def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
-    """Encrypt the content under the first SECRET_KEY. `unseal` needs the same `bound_to`, such as a row's id."""
+    """Encrypt the content under SECRET_KEY. `unseal` needs the same purpose and `bound_to`, such as a row's id."""
     return encrypt(_key(purpose, settings.SECRET_KEY), content, bound_to)
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content, or None if neither SECRET_KEY nor one of its fallbacks has sealed it."""
+    """Return the content, or None if no SECRET_KEY or fallback has sealed it for this purpose and `bound_to`."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:
@@ -38,10 +34,7 @@ def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bo
 
 
 def digests(purpose: str, value: str) -> list[str]:
-    """Return the keyed SHA-256 digests of the value in hexadecimal, under SECRET_KEY and each of its fallbacks.
-
-    Store or send the first digest. When comparing, accept any of them.
-    """
+    """Return HMAC digests of the value under SECRET_KEY and each fallback. Store the first; compare with all."""
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [salted_hmac(purpose, value, secret=key, algorithm="sha256").hexdigest() for key in keys]
 

@@ -1,4 +1,4 @@
-"""What people type and read: characters that nobody sees, codes, the texts of commands."""
+"""Functions for text that people type or read: invisible characters, codes, errors of commands."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils.translation import gettext as _
 
-_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})  # PostgreSQL cannot store NUL, which is in Cc
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 # Letters, marks and a symbol that are as invisible as format characters: the rest of Default_Ignorable_Code_Point.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
 _DASHES = frozenset("\u02d7\u2212\u30fc")  # beside the category of punctuation
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they could reorder a page
 # A flag, or a character with Latin accents, a form or skin tone, or joined characters. UAX #29, simplified.
 _GRAPHEME = re.compile("[\U0001f1e6-\U0001f1ff]{2}|.(?:[\u0300-\u036f\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
 _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
-
-    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page.
-    """
+    """Raise ValidationError for control characters, changes of direction, and a text that is invisible."""
     seen = text.strip()  # forms strip white space, so a text of nothing else is accepted
     if (seen and all(map(is_unseen, seen))) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
@@ -40,19 +37,16 @@ def is_unseen(character: str) -> bool:
 
 
 def typed_code(text: str) -> str:
-    """Return the code with digits in ASCII, without white space, invisible characters, dashes and punctuation.
-
-    Keyboards type digits of their own script (`٤`, `४`), and a copied code brings spaces and dashes with it.
-    """
+    """Return the code with ASCII digits, without white space, dashes, punctuation and invisible characters."""
     return "".join(
-        str(unicodedata.decimal(each, each))
+        str(unicodedata.decimal(each, each))  # keyboards type digits of their own script (`٤`, `४`)
         for each in unicodedata.normalize("NFKC", text)
         if not (is_unseen(each) or each in _DASHES or unicodedata.category(each).startswith("P"))
     )
 
 
 def first_grapheme(text: str) -> str:
-    """Return the first character with its accents, or an emoji with all its parts; empty for an empty text."""
+    """Return the first character with its accents or the parts of its emoji; "" for an empty text."""
     found = _GRAPHEME.match(text)
     return found[0] if found else ""
 

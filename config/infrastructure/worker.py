@@ -15,11 +15,7 @@ STOP_SECONDS = 2.0
 
 
 class Worker(threading.Thread):
-    """Calls `work` until it returns False, then waits until `wake` is called or `poll_seconds` have passed.
-
-    While the database does not answer, the worker keeps trying and logs this once. It logs each other error of
-    `work`, and goes on.
-    """
+    """Calls `work` until it returns False or fails, then waits for `wake`, at most `poll_seconds`, and starts again."""
 
     def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
         super().__init__(name=name, daemon=True)
@@ -32,7 +28,6 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """Let the present call of `work` end. Wait at most STOP_SECONDS for it."""
         self._stopping = True
         self._woken.set()
         self.join(STOP_SECONDS)

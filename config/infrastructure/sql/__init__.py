@@ -1,7 +1,4 @@
-"""Run hand-written SQL, whose parameters have names such as `%(now)s`, and make model instances from its rows.
-
-`Manager.raw` takes five times as long.
-"""
+"""Run hand-written SQL, and make model instances from its rows. `Manager.raw` takes five times as long."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """Columns of a model for a SELECT: `names`, by default all, except `without`."""
+    """The columns of a model for a SELECT: those in `names`, by default all, that are not in `without`."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -40,7 +37,7 @@ class Rows(Generic[M]):
         return ", ".join(f"{alias}.{field.column}" for field in self._fields)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """Return the instance with these values, in the order of `columns`."""
+        """Return an instance with the values, which are in the order of `columns`."""
         if not is_postgresql():
             values = tuple(map(_from_sqlite, self._fields, values))
         return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of((*values, DEFERRED)))
@@ -62,7 +59,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. A PostgreSQL connection keeps a cursor for each `statement`, so put no value into its text."""
+    """Return all rows. A PostgreSQL connection keeps a cursor for each `statement`, so write no value into the text."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -71,12 +68,12 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the values for the database driver: for SQLite, times and UUIDs become texts."""
+    """Return the values for the database driver. For SQLite, datetimes and UUIDs become texts."""
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """Return a UUID of a row, which SQLite returns as text."""
+    """Return the UUID of a column, which is a text on SQLite."""
     return value if isinstance(value, UUID) else UUID(value)
 
 

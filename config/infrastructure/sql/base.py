@@ -1,4 +1,4 @@
-"""The PostgreSQL backend that `DATABASES` names: Django's, but it reuses cursors and has a cheap health check."""
+"""The PostgreSQL backend: Django's, with time limits, reused cursors and a cheap health check."""
 
 from __future__ import annotations
 
@@ -31,11 +31,8 @@ def limit_statements() -> None:
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name contains the socket.
-
-    Raises ValueError: the URL is malformed. Its text continues the caller's sentence
-    about the form of the URL, and contains no password.
-    """
+    """Return the entry of `DATABASES` for a PostgreSQL URL. Raises ValueError: the URL or an option is malformed."""
+    # The texts of the errors continue a sentence of the caller, and contain no password.
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
     prepares = options.pop("prepare_threshold", "5")
@@ -45,6 +42,7 @@ def database_of(url: str) -> dict[str, Any]:
         given = {key: str(value) for key, value in conninfo_to_dict(f"postgres{place[place.index(':') :]}").items()}
     except (ProgrammingError, UnicodeError):
         raise ValueError from None
+    # A folder before the name contains the socket.
     folder, _, name = given.get("dbname", "").rpartition("/")
     host, ports = given.get("host", folder), given.get("port", "")
     if not name or "@" in host + name or (folder and host != folder):  # characters that are not percent-encoded
@@ -82,7 +80,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Makes a migration fail if a table stays locked. `manage.py migrate` then repeats it."""
+    """Makes an atomic migration fail if a table stays locked. `manage.py migrate` then repeats the migration."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -103,7 +101,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
-        """Return all rows of the statement. Its cursor is kept: a new one would look up the adapters of all types."""
+        """Return all rows. Cursors are reused, because a new cursor would look up the adapters of all types."""
         self.close_if_health_check_failed()
         self.ensure_connection()
         with self.wrap_database_errors:
