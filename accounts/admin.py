@@ -61,12 +61,12 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
 
     def clean_groups(self) -> list[Group]:
-        """Keep the groups that this administrator may not choose."""
+        """Return the chosen groups, and the person's groups that this administrator may not choose."""
         offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote the last administrator, in the transaction that saves the person."""
+        """Refuse to demote the last administrator. This runs in the transaction that saves the person."""
         if False in (self.cleaned_data.get("is_staff"), self.cleaned_data.get("is_superuser")):
             try:
                 rights.keep_one([self.instance.pk])

@@ -52,7 +52,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Update only changed columns and `saved_with_form`, because another request may have changed other columns."""
+        """Update only changed columns and `saved_with_form`: another request may have changed others meanwhile."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -125,9 +125,9 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form: type[forms.Form] = forms.Form,
         permitted: QuerySet[Any] | None = None,
     ) -> HttpResponse | None:
-        """Return a page that asks for confirmation, or None: the change is confirmed, or no object is to be changed.
+        """Return a page that asks the administrator to confirm. After the confirmation, call `change` and return None.
 
-        Of the `chosen` objects, `changing` are to be changed, and the administrator may change `permitted` (None: all).
+        Of `chosen`, `changing` need the change (if empty, no page asks), and `permitted` may be changed (None: all).
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -219,7 +219,7 @@ def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: Que
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:
-    """Answer with status 403 to a signed-in person who may not open the page."""
+    """Return a page with status 403 for a signed-in person who may not open the requested page."""
     person = cast(User, request.user)
     is_login = request.path == reverse("admin:login")
     return_to = return_path.requested(request) if is_login else request.get_full_path()
@@ -237,7 +237,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to sign-in, second factor or the requested page. Raises PermissionDenied: not an administrator."""
+        """Redirect to the page, or first to sign-in or second factor. Raises PermissionDenied: not an administrator."""
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)
@@ -258,7 +258,7 @@ class AdminSite(admin.AdminSite):
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Wrap a view: limit its query and the number of changes, and name the administrator in the audit trail."""
+        """Wrap a view. Limit query string and rate of changes, record the actor, and handle LastAdministrator."""
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
@@ -294,7 +294,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Leave out `view_on_site`, a redirect to public pages of objects: no object has one."""
+        """Leave out Django's `view_on_site`, a redirect to the public page of an object: no object has such a page."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]

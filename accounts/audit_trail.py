@@ -57,7 +57,7 @@ class Actor:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return the seconds until the administrator may make changes again, or 0. Urgent acts have a wider limit."""
+    """Return the seconds until the person may make changes again, or 0. Urgent acts (`is_act`) have a wider limit."""
     return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
@@ -82,7 +82,7 @@ def _by(actor: Actor | None) -> Iterator[None]:
 
 
 def by_request(request: HttpRequest) -> AbstractContextManager[None]:
-    """Record the signed-in person as the actor of all changes in this context."""
+    """Record the signed-in person as the actor of all changes in the `with` block. Without a person, record nothing."""
     person = request.user
     return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
 
@@ -106,7 +106,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 
 def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None = None) -> None:
-    """Write an entry with the same changes for each subject, as `write` does. All entries count as one change."""
+    """Write an entry with the same changes for each subject, as `write` does. For the limits, all are one change."""
     actor = _actor.get()
     pairs = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
     kept = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -124,7 +124,7 @@ def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None 
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Write an entry with what the `with` block changes in the result of `stored()`. Without an actor, do nothing."""
+    """Compare `stored()` before and after the `with` block. Write an entry if a value changed and there is an actor."""
     if _actor.get() is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""The errors of this package, with their sentences. Only the log and the activity contain the cause of a refusal."""
+"""The errors of this package, with their sentences. Only log and activity records contain the cause of a refusal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """The faults of sign-in and of account pages. The problem of some faults also says the fix."""
+    """The faults of sign-in and of account pages. Some have the advice in `problem` and no `fix`."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
 
     def translate(self, **details: object) -> str:
-        """Return the sentence in the active language. `seconds` also fills in `when`, as a duration in words."""
+        """Return the sentence in the active language. `seconds` also fills in `when`: the duration in words."""
         if "seconds" in details:
             details["when"] = duration(cast(int, details["seconds"]))
         return super().translate() % details
@@ -116,7 +116,7 @@ class AccountFault(Fault):
 
 
 class FormError(ValidationError):
-    """A form error with the fault's sentence in the active language. `details` fills in the placeholders."""
+    """A form error with the fault's sentence in the active language. `details` fills in the sentence's placeholders."""
 
     def __init__(self, fault: AccountFault, code: str | None = None, **details: object) -> None:
         super().__init__(fault.translate(**details), code, details)
@@ -126,13 +126,13 @@ class FormError(ValidationError):
 def refuse(
     fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
 ) -> None:
-    """Report a refusal to the log and the activity, not to the browser. `login` is the typed address."""
+    """Report a refusal to the log and the activity records, not to the browser. `login` is the typed address."""
     errors.subject().person = person or errors.subject().person
     errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 
 
 def refused(fault: AccountFault, code: str | None = None, **facts: Any) -> FormError:
-    """Report a refusal as `refuse` does, and return a form error. `facts` fills in the placeholders."""
+    """Report a refusal as `refuse` does, and return a form error. `facts` also fills in the sentence's placeholders."""
     refuse(fault, **facts)
     return FormError(fault, code, **facts)
 

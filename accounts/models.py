@@ -39,7 +39,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account, by default without a usable password. Raises ValidationError: `email` is not an address."""
+        """Store an account, by default without a usable password. Raises ValidationError (`email`) or HashingBusy."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
@@ -107,14 +107,14 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.invited_at and self.invited_at + timedelta(seconds=settings.INVITATION_AGE)
 
     def change_profile(self, **values: Any) -> None:
-        """Store these values of the profile and the time of the change, the claim `updated_at`."""
+        """Store `values`, by name of the column, and the time of the change, which is the claim `updated_at`."""
         for name, value in values.items():
             setattr(self, name, value)
         self.profile_changed_at = timezone.now()
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Unlike Django, upgrade a hash without ending sessions or overwriting a newer password. Raises HashingBusy."""
+        """Return whether the password is right. An upgrade of the hash ends no session. Raises HashingBusy."""
         stored = self.password
 
         def upgrade(password: str) -> None:
@@ -136,7 +136,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session, which only the key in the browser's cookie decrypts, so `get_decoded` does not work."""
+    """A browser's session. Only the key in the browser's cookie decrypts its data, so `get_decoded` does not work."""
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
@@ -169,7 +169,7 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. A row with `once` stays after sending until it expires, with `sealed` empty."""
+    """An e-mail to send. After sending, a row with `once` stays until it expires, without content in `sealed`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)

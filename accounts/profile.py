@@ -241,7 +241,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return the person's data, without credentials and their digests."""
+        """Return the person's data, without credentials and their digests. Of sessions, return the newest ENTRIES."""
         picture = current_picture.png(person) if person.avatar else None
         browsers = person.sessions.values("browser", "created_at", "last_used_at", "expire_date")
         return {

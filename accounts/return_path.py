@@ -1,6 +1,6 @@
 """Pass the return path from page to page: the person continues at this path after the sign-in.
 
-The session stores the path beside the parameter `next`, because some steps lose the parameter.
+Besides the parameter `next`, the session stores the path, because some steps lose the parameter.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def sign_in_url(return_to: str, *, login: str = "") -> str:
 
 
 def keep(request: HttpRequest, return_to: str = "") -> None:
-    """Keep `return_to` or, by default, the request's `next` in the session for an hour."""
+    """Store `return_to` or, if it is empty, the request's `next` in the session, where it is valid for an hour."""
     if return_to := return_to or requested(request):
         request.session[SESSION_KEY] = [return_to, int(time.time())]
 

@@ -90,7 +90,7 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
 
 
 def check_second_factor(request: HttpRequest, person: User, check: Callable[[], T]) -> T:
-    """Return `check()`; its ValidationError counts towards the limit. Raises ValidationError, also at the limit."""
+    """Return `check()`. Count its ValidationError and raise it. At the limit, raise ValidationError without a check."""
     rate, is_sign_in = settings.RATES.get("second_factor", ""), not request.user.is_authenticated
     with transaction.atomic():
         # Under the lock of the person's row, the limit is exact. It needs no Redis, because failures are rows.
@@ -164,7 +164,7 @@ def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], U
 
 
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
-    """Return the counter of a known browser, or the counters of the network address and of all unknown browsers."""
+    """Return the account's counter for a known browser, or for the network address and for all unknown browsers."""
     # Wrong passwords from elsewhere must not lock the owner out of a known browser.
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

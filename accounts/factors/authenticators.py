@@ -116,13 +116,13 @@ def of_other_hosts() -> QuerySet[Authenticator]:
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host of a passkey that was made for another host than that of AUTH_URL, otherwise ""."""
+    """Return the host for which a passkey was made, or "" if that is the host of AUTH_URL or the row is no passkey."""
     host = str(row.data.get("credential", {}).get(HOST, ""))
     return "" if host == passkey_host() else host
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
-    """Return whether a mailed link replaces the second factor, because the person can use no authenticator."""
+    """Return whether the reset link of this sign-in replaces unusable second factors. Not for administrators."""
     records = get_authentication_records(request, person)
     is_by_link = any(record.get("method") == "password_reset" for record in records)
     # A reader of an administrator's e-mails must not administer the service.
@@ -152,7 +152,7 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store the use of a valid code. Return False if the code was used before or there is no app. RFC 6238 §5.2."""
+    """Store that a valid code was used. Return False if it was used before or there is no app. RFC 6238 §5.2."""
     # allauth remembers a used code for only one period and, without Redis, in only one worker.
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
@@ -199,7 +199,7 @@ _TYPE = PublicKeyCredentialType.PUBLIC_KEY
 
 
 def creation_options(request: HttpRequest, person: AbstractBaseUser) -> dict[str, Any]:
-    """Return the options with which the browser makes a passkey that is enough to sign in."""
+    """Return options for making a passkey that is enough to sign in. Store their challenge in the session."""
     user = PublicKeyCredentialUserEntity(**get_adapter().get_public_key_credential_user_entity(person))
     options, request.session[_SESSION_KEY] = _server().register_begin(
         user, _descriptors(person), ResidentKeyRequirement.REQUIRED, _VERIFIED, extensions={"credProps": True}
@@ -214,7 +214,7 @@ def check_new(request: HttpRequest, answer: dict[str, Any]) -> None:
 
 
 def request_options(request: HttpRequest, person: AbstractBaseUser | None = None) -> dict[str, Any]:
-    """Return the options with which the browser asks for a passkey of the person, or by default of anybody."""
+    """Return options for using a passkey of `person` (None: of anybody). Store their challenge in the session."""
     options, request.session[_SESSION_KEY] = _server().authenticate_begin(
         _descriptors(person) if person else None, _VERIFIED
     )
@@ -222,7 +222,7 @@ def request_options(request: HttpRequest, person: AbstractBaseUser | None = None
 
 
 def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dict[str, Any]) -> Authenticator:
-    """Return the passkey that signed the answer. Without `person`, the answer names the owner. Raises `MALFORMED`."""
+    """Return the passkey that signed `answer`. Without `person`, the answer names its owner. Raises `MALFORMED`."""
     owner = person.pk if person else UUID(websafe_decode(answer["response"]["userHandle"]).decode())
     known = passkeys_of(owner).select_related("user").filter(data__credential__rawId=answer["rawId"]).first()
     if known is None:
@@ -268,7 +268,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element, a fifth as long as allauth's."""
+        """Return the QR code of `url` as an SVG element, with a fifth of the characters of allauth's element."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]

@@ -30,7 +30,7 @@ NAME_MAX_LENGTH = 60
 
 
 class UnusedCodeMixin(forms.Form):
-    """Accepts each code of an app only once. allauth accepts each recovery code only once."""
+    """Accepts each code of an app only once. For recovery codes, allauth already does so."""
 
     user: User
     code = CodeField(inputmode="numeric")

@@ -33,7 +33,7 @@ from accounts.sessions import credential_changes
 
 
 class PasskeyPageMixin:
-    """Leaves out allauth's context, for which allauth would parse all passkeys of the person."""
+    """Leaves out allauth's template context: to make it, allauth would parse all passkeys of the person."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return FormView.get_context_data(cast(Any, self), **kwargs)
@@ -112,7 +112,7 @@ class FirstPasskeyView(return_path.StepMixin, PasskeyPageMixin, webauthn.SignupW
         return return_path.carry(request, redirect("account_login")) if is_lost else response
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Offer recovery codes before the person continues, because the account has no other credential."""
+        """Offer recovery codes before the person continues: the account has no credential but the passkey."""
         response = cast(HttpResponse, super().form_valid(form))
         if not self.request.user.is_authenticated:
             return response
@@ -196,7 +196,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the posted codes as a file. The page signs the codes, because they are shown only once."""
+        """Return the codes as a file. The service shows them only once, so the page posts them back, signed."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:

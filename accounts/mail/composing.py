@@ -44,9 +44,9 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 
 def paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of each paragraph.
+    """Yield kind and text of each paragraph. The kind is "link", "code", "signature" or "".
 
-    Only URLs of this service have the kind "link", because nicknames and names of applications may contain URLs.
+    Only URLs of this service are links, because nicknames and names of applications may contain other URLs.
     """
     own_url = re.compile(re.escape(settings.AUTH_URL) + r"(/\S*)?")
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
@@ -85,7 +85,7 @@ def address_corrected(person: User) -> None:
 
 
 def invitation(request: HttpRequest, person: User, url: str) -> str:
-    """E-mail the URL to the person. Return a text for the next page."""
+    """E-mail the URL to the person. Return the message that the next page shows."""
     context = {"invitation_url": url, "expires_at": person.invitation_ends_at}
     until = timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
     mail = compose("invitation", person.email, context, person.language)

@@ -1,6 +1,6 @@
 """Store e-mails in the database and send them from there, so that a restart or a short outage loses none.
 
-The content is encrypted, because it may contain a credential. The due e-mail with the lowest `turn` is sent first.
+The content is encrypted: it may contain a credential. The due e-mail with the lowest `turn` (see `_row`) goes first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Outcome(enum.Enum):
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Store an e-mail to be sent after the transaction, unless a rate limit is reached.
 
-    `once` names an event: at most one e-mail about it is sent within NOTICE_LIFETIME.
+    `once`: an event for which at most one e-mail is sent in NOTICE_LIFETIME. `about`: a subject with its own limit.
     """
     if once and not unknown([once]):
         return
@@ -76,7 +76,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Return the names of those events (`once` of `add_notice`) for which no row is stored."""
+    """Return those of `names` (values of `once` in `add_notice`) for which no e-mail is stored."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -84,7 +84,7 @@ def unknown(names: list[str]) -> list[str]:
 
 
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
-    """After the transaction, send the e-mail and call `report` with the outcome. `address` is the browser's IP."""
+    """After the transaction, try to send the e-mail, and pass the outcome to `report`. `address`: the browser's IP."""
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None  # as in development
     if is_here:

@@ -24,7 +24,7 @@ def greeting() -> str:
 
 
 def code_of(error: Exception) -> int | None:
-    """Return the SMTP code of the server's refusal, or None if the error has none."""
+    """Return the SMTP code of the mail server's refusal, or None if the error has no code."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return next(iter(error.recipients.values()))[0]
     return getattr(error, "smtp_code", None)

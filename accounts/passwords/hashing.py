@@ -1,4 +1,4 @@
-"""Hash passwords with Argon2id, one at a time in each process, because a hashing thread keeps 19 MiB."""
+"""Hash passwords with Argon2id, one at a time in each process: each thread that hashes would keep 19 MiB of memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Return a hash with the current parameters and the salt of `encoded`. Raises HashingBusy."""
+    """Return a hash of `password` with the current parameters and the salt of `encoded`. Raises HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 

@@ -1,4 +1,4 @@
-"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules."""
+"""Password validators in addition to Django's. NIST SP 800-63B requires a blocklist, not composition rules."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def current_version(user: User) -> str:
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponse:
-    """Serve the current picture, whatever `version` the URL has. Specification 2.4."""
+    """Serve the current picture for any `version` in the URL. Raises Http404: no active person. Specification 2.4."""
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
         raise Http404
@@ -71,7 +71,7 @@ def set_picture(user: User, picture: bytes | None) -> None:
 
 
 def initials(nickname: str) -> str:
-    """Return one or two initials; "" if an initial is missing or not in ASCII, because the font may lack it."""
+    """Return the initials of the first and last word; "" if there are none, or if the font may lack one (not ASCII)."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]

@@ -78,7 +78,7 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Let this process read one upload at a time. Raises FormError: two uploads wait, or the person has another."""
+    """Let this process read one upload at a time. Raises FormError: two wait, or another of this person is read."""
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)
@@ -121,7 +121,7 @@ def _run(upload: File[Any], part: Part) -> tuple[int, bytes]:
 
 
 class CheckedParts:
-    """The body of a multipart form. `read` raises BadRequest before Django parses headers that would take long."""
+    """The body of a multipart form. `read` raises BadRequest for headers that Django would take long to parse."""
 
     def __init__(self, source: Callable[[int | None], bytes], boundary: bytes) -> None:
         self.source = source

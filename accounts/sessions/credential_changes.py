@@ -26,7 +26,7 @@ class AccountChanged(Exception):
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """End the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
 
-    Each is valid only for the `credentials_version` at its issue. `except_session` is the key of a session to keep.
+    The new `credentials_version` makes them invalid. `except_session` is the key of a session that is not deleted.
     """
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
@@ -37,7 +37,7 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 
 
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
-    """Set the password and call `end_credentials`. Raises HashingBusy. Raises AccountChanged: nothing was stored."""
+    """Set the password and call `end_credentials`. Raises HashingBusy or AccountChanged: nothing was stored."""
     user.set_password(password)
     user.password_changed_at = timezone.now()
     with transaction.atomic():
@@ -52,7 +52,7 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Activate or deactivate the account. A change ends its credentials. Raises LastAdministrator."""
+    """Activate or deactivate the account. A change ends the person's credentials. Raises LastAdministrator."""
     if not is_active:
         deactivate_all(User.objects.filter(pk=user.pk))
     elif User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
@@ -107,7 +107,7 @@ def _state(user: User) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links without an SQL statement, so that the time reveals no account."""
+    """Makes keys of reset links, valid for one `credentials_version`. No SQL runs, so the time reveals no account."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

@@ -1,6 +1,6 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-Failed sign-ins in a known browser are counted apart, so that failures elsewhere do not lock the owner out.
+A known browser has its own count of failed sign-ins, so that failures elsewhere do not lock the owner out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
-    """Return the accounts that signed in with this browser, the latest first, and whether the first is offered."""
+    """Return the accounts in the browser's cookie, latest sign-in first, and whether to offer the first at sign-in."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))
@@ -72,7 +72,7 @@ def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
 
 
 def withdraw(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Stop offering the last account. The browser stays known."""
+    """Stop offering the last account on the sign-in page. The browser stays known."""
     _write(response, read(request)[0], is_offered=False)
 
 

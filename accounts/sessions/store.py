@@ -50,7 +50,7 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Keep at most KEPT sessions of the person, among them the session with the key `session_key`."""
+    """Keep at most KEPT sessions, one of them `session_key`. Delete sessions of known browsers or in long use last."""
     # An attacker who signs in repeatedly must not end the sessions of known browsers or sessions in long use.
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
     is_expired = When(expire_date__lte=timezone.now(), then=0)
@@ -83,7 +83,7 @@ class SessionStore(DatabaseSessionStore):
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after a valid password form. With it, empty sessions would be stored."""
+        """Ignore the age that allauth sets after a valid password form: it would cause empty sessions to be stored."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
@@ -142,7 +142,7 @@ class SessionStore(DatabaseSessionStore):
 
 
 class MessageStorage(SessionStorage):
-    """Keeps the newest _UNREAD messages in the session. A message that waits already is not added again."""
+    """Keeps the newest _UNREAD messages in the session. A message equal to an unread one is not added."""
 
     def add(self, level: int, message: str, extra_tags: str | None = "") -> None:
         if Message(level, str(message)) not in self:
@@ -159,7 +159,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the person of a valid session. A new password or `credentials_version` makes the session invalid."""
+    """Return the active person of a valid session, or None. A new password or `credentials_version` ends sessions."""
     session = cast(SessionStore, request.session)
     person = session.person
     if person is None or not person.is_active:

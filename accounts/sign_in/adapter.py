@@ -67,7 +67,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return client_address(request)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """Return the account with this address and password, even if inactive. Return None for a counted failure.
+        """Return the account with this address and password, even if inactive, or None. Count failures.
 
         Raises FormError: a limit is reached. Raises HashingBusy. The method does not apply allauth's limit, with which
         anybody could lock the owner out.
@@ -153,7 +153,7 @@ class AccountAdapter(DefaultAccountAdapter):
             return_path.keep(request, return_to)
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Return whether the address is confirmed now. A changed address ends all credentials except this session."""
+        """Confirm the address. Return whether this worked. A new address ends all credentials except this session."""
         user: User = email_address.user
         is_new = user.email != email_address.email
         same = User.objects.filter(pk=user.pk, credentials_version=user.credentials_version)
@@ -198,7 +198,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send a link for a new password or, to an inactive person, an e-mail that says that there is no account."""
+        """E-mail a link for a new password. An inactive person, who may be unsaved, reads that there is no account."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}  # whatever the Host header says

@@ -44,7 +44,7 @@ class ResetRequestForm(forms.Form):
     email = EmailField()
 
     def save(self, request: HttpRequest) -> None:
-        """Send a link; without an active account, send an e-mail that says so. The steps and the page are the same.
+        """Send a link; without an active account, send an e-mail that says so. For both, steps and page are the same.
 
         Beyond the limit, send nothing. Earlier links stay valid, so that repeated requests do not lock the owner out.
         """

@@ -1,4 +1,4 @@
-"""Require a recent proof of identity before sensitive pages, such as a sign-in, a password or a passkey."""
+"""Before sensitive pages, require a recent proof of identity, such as a password or a passkey."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _proof(records: Sequence[dict[str, Any]]) -> Proof:
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is recent. A POST accepts an older proof, so that no typed text is lost."""
+    """Return whether the latest proof is recent. For a POST, an older one is enough, so that no typed text is lost."""
     proved_at = proof_of(request).at
     age = float("inf") if proved_at is None else time.time() - proved_at
     times = 3 if request.method == "POST" else 1
@@ -84,7 +84,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return the redirect that must come before a sensitive page, or None."""
+    """Return a redirect to `proof_url`, or None if the latest proof is recent and the person has a means of proof."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 

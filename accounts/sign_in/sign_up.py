@@ -36,7 +36,7 @@ _TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
-    """Store the invitation. Return its URL, which works for at most INVITATION_AGE, while `invited_at` is set."""
+    """Store the invitation. Return its URL, which works until `invited_at` is cleared, for at most INVITATION_AGE."""
     person.invited_at = timezone.now()
     if person._state.adding:
         person.set_unusable_password()
@@ -102,7 +102,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Return the account, or None if another person has the address, and a response or None. Raises HashingBusy."""
+        """Return the account (None: another person has the address), and a response or None. Raises HashingBusy."""
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:

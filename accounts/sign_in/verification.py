@@ -13,7 +13,7 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store the confirmation, unless the account has another address by now. `is_new`: the address has changed."""
+    """Store that the address is confirmed, unless it is no longer the account's. `is_new`: the address has changed."""
     now = timezone.now()
     with transaction.atomic():
         same = User.objects.filter(pk=user.pk, email=user.email)
@@ -28,7 +28,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """Replace the address for an administrator, and end the person's credentials. The old address gets a notice."""
+    """As an administrator asked, replace the person's address. End the credentials, and notify the old address."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)
@@ -49,7 +49,7 @@ def delete_unverified(user: User) -> None:
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row. Operators write only the row."""
+    """Make allauth's table agree with the person's row, because operators write only the row."""
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))
     if rows == [(user.email, True, verified)]:

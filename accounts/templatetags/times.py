@@ -28,13 +28,13 @@ def comma() -> str:
 
 @register.filter
 def moment(at: datetime) -> SafeString:
-    """Return an element with date and time, such as 22 November 2026, 17:05 UTC."""
+    """Return date and time as HTML, such as 22 November 2026, 17:05 UTC."""
     return _element(at, f"{_text(at, 'H:i')} UTC")
 
 
 @register.filter
 def ago(at: datetime) -> SafeString:
-    """Return the time since `at`, such as 3 hours ago. After a day, return the result of `moment`."""
+    """Return the time since `at` as HTML, such as 3 hours ago. After a day, return the result of `moment`."""
     since = timezone.now() - at
     if since >= DAY:
         return moment(at)
@@ -50,7 +50,7 @@ def ago(at: datetime) -> SafeString:
 
 @register.filter
 def moments(text: object) -> SafeString:
-    """Return the text as HTML, escaped if it is not safe. `moment` replaces each time of the form TIME_FORMAT."""
+    """Return the text as HTML. Escape it if it is not safe, and pass each time of the form TIME_FORMAT to `moment`."""
     return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(str(text))))
 
 
