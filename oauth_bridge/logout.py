@@ -1,7 +1,7 @@
 """Logout: an application sends a person here to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-Without an ID token of the signed-in person, a page asks this person to confirm, so that a link from a stranger cannot
-sign the person out.
+If the request has no ID token of the signed-in person, a page asks the person to confirm, because a stranger may
+have made the link.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A verified logout request. `state` is percent-encoded. `person_id`: the `sub` of `id_token_hint`."""
+    """A verified request. `state` is percent-encoded. `address`: the next page. `person_id`: from `id_token_hint`."""
 
     application: Application | None
     address: str
@@ -48,7 +48,7 @@ class LogoutRequest(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path to which the confirmation page posts."""
+        """The path to which the confirmation page posts. It repeats the request without `id_token_hint`."""
         client_id = self.application.client_id if self.application else ""
         sent = {"client_id": client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
@@ -121,7 +121,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """Sign out the person who has confirmed. If the page was made for another person, ask again."""
+    """Sign out the person who confirmed. If the confirmation page was shown to another person, ask again."""
     throttling.page("logout", request)
     asked = verified_request(parameters.of_query(request))
     if request.user.is_authenticated:

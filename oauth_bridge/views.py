@@ -157,7 +157,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(openid_request.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Delete the person's unredeemed code, and show the refusal. Raises AlreadyRedeemed: the code was redeemed."""
+        """Refuse a person who is not admitted, and delete their code. Raises AlreadyRedeemed: the code was redeemed."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         return self._ask_for_another(OAuthFault.NOT_ADMITTED, "not_admitted", status=403)
@@ -189,13 +189,13 @@ class TokenView(ToolkitTokenView):
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """Answer only for tokens of the application. RFC 7662. The toolkit's view would answer for all applications."""
+    """Describe a token of the calling application. RFC 7662. The toolkit's view would describe any token."""
     form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):
-    """Answer with the profile of the person who owns the access token. Specification 4.4; RFC 6750."""
+    """Answer with the profile of the person whose sign-in led to the access token. Specification 4.4; RFC 6750."""
 
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 

@@ -121,7 +121,7 @@ def source(name: str) -> str:
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """Return the named code blocks of the document, by name. Blocks with the same name are joined."""
+    """Return the document's code blocks in `language` (empty: any), by their names. Blocks with one name are joined."""
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):
@@ -130,7 +130,7 @@ def blocks(name: str, language: str = "") -> dict[str, str]:
 
 
 def fill_for(text: str, application: Application) -> str:
-    """Return the sample code with the client_id and callback address of the application, but never with a secret."""
+    """Return the sample code with the application's client_id and first callback address. No secret is filled in."""
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:
         text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)

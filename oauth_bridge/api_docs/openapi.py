@@ -81,15 +81,16 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
-    """Yield each fault in the `x-faults` of `marks`, and the sentence of the fault with example values."""
+    """Yield each fault of `marks` (an operation or `x-callback`), and its sentence, filled with example values."""
     lists, common = described["x-faults"], described["x-examples"]
+    # Each name in `marks["x-faults"]` is that of a list in `lists`, or of one fault.
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
         yield FAULTS[name], FAULTS[name].describe(**values)
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
-    """Add headers and errors to the responses of the operation `marks`."""
+    """Add headers and errors to the responses of the operation `marks`. `for_browsers`: the operation is a page."""
     responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
@@ -107,7 +108,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 
 
 def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: Json, *, for_browsers: bool) -> Json:
-    """Return the response with this error status for the operation `marks`. Each error in `same` is an example."""
+    """Return the response of the operation `marks` with the error `status`. `same`: the errors to show as examples."""
     names = list(dict.fromkeys(fault.error for fault, _sentence in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {}

@@ -1,6 +1,6 @@
 """Say how a sent callback address differs from the registered addresses. RFC 8252.
 
-The results of `compare` and `reason` are for administrators, and `likely_differences` is for public answers.
+Only the words of `likely_differences` may be sent to everybody. Only administrators may see the other results.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _parsed(address: str) -> _Address:
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> tuple[str, list[str]]:
-    """Return the nearest registered address, and the differences as keys of REASONS."""
+    """Return the registered address nearest to `sent` ("" if none is near), and the differences: keys of REASONS."""
     if sent in registered:
         return sent, []
     for each in registered:
@@ -145,7 +145,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Return the names of the faults that were removed, and the address without the faults."""
+    """Remove white space, quotation marks and double encoding. Return the names of those found, and the address."""
     stripped = sent.strip(_UNSEEN)
     unquoted = stripped.strip(f"{_QUOTATION_MARKS}<>{_UNSEEN}")
     found = {
@@ -196,9 +196,10 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return words for the parts that are probably wrong, such as "the port". The caller translates the words.
+    """Return untranslated words for the parts that are probably wrong, such as "the port". `is_cut`: a part is lost.
 
-    Only loopback addresses are compared, so the words reveal nothing about other registered addresses.
+    A loopback address is compared with the registered loopback addresses. For any other address, the words are guessed
+    from `address` alone, so that they reveal no registered address.
     """
     parts = _parsed(address)
     if is_cut:

@@ -25,9 +25,9 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 
 
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
-    """Return the address for an `error_description`, percent-encoded, without the credentials in `without`.
+    """Return the address, percent-encoded for an `error_description`. "..." replaces the credentials in `without`.
 
-    A value that does not begin with a scheme is not quoted, because the value may be a credential.
+    An `address` without a scheme may be a credential. For it, return words such as "not an absolute address".
     """
     if ENCODED_SCHEME.match(address):
         return "percent-encoded twice"
@@ -40,7 +40,7 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def masked(address: str) -> str:
-    """Mask possible credentials in the address. A malformed address is masked too, so no URL parser is used."""
+    """Replace possible credentials in the address by MASK, even if the address is too malformed for a URL parser."""
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):
         text = unquote(text, errors="replace")

@@ -51,7 +51,7 @@ def validate_lines(text: str) -> None:
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field with one address per line, to which people return after a sign-out."""
+    """Validate a text field with the addresses, one per line, to which people return after a sign-out."""
     _validate_each(split_lines(text), {"state"})
 
 
@@ -69,7 +69,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """Return why the address cannot be registered, or None. `taken`: parameters that this service adds."""
+    """Return why the address cannot be registered, or None. `taken`: query parameters that only this service adds."""
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
     if not VISIBLE_ASCII.fullmatch(uri):
@@ -116,7 +116,7 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
 
 
 def hints(uri: str, *, is_public: bool) -> list[str]:
-    """Return sentences about unusual parts of a valid address; none for a private scheme."""
+    """Return sentences about what is unusual in a valid address. The list is empty unless the scheme is http(s)."""
     parts = urlsplit(uri)
     if parts.scheme not in DEFAULT_PORTS:
         return []
@@ -148,7 +148,6 @@ def _is_private(host: str) -> bool:
 
 
 def validate_page(address: str) -> None:
-    """Validate the http or https address of a web page, such as the homepage."""
     refuse_control_characters(address)
     URLValidator(["https", "http"])(address)
     if "@" in urlsplit(address).netloc:
@@ -158,7 +157,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the address where an application starts sign-ins."""
+    """Validate the application's page that starts a sign-in (`initiate_login_uri`)."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -166,10 +165,10 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host of the address, and the port if there is one. Empty: the address cannot be read.
+    """Return the host of the address, with the port if there is one, or "" if the address has no readable host.
 
-    The host is in punycode (UTS #46), because letters of several alphabets look alike. The user name is left out,
-    because it could look like the host.
+    The host is in punycode (UTS #46), because letters of several alphabets look alike. A user name in the address is
+    left out, because it could look like the host.
     """
     try:
         parts = urlsplit(address)

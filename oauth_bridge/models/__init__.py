@@ -1,4 +1,4 @@
-"""The tables of the bridge."""
+"""The database tables of `oauth_bridge`."""
 
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, PurgeRun, WriteProof
 from oauth_bridge.models.application import Application, new_client_id

@@ -72,7 +72,7 @@ class ActivityRecord(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step had the same client_id, outcome and cause in one hour, with or without an ActivityRecord."""
+    """How often a step had one client_id, outcome and cause in one hour. Includes steps without an ActivityRecord."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

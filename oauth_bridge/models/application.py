@@ -133,7 +133,7 @@ class Application(AbstractApplication):
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
-        """Return whether a loopback address is registered only without its port. RFC 8252 §7.3.
+        """Return whether `uri` is a public application's loopback address, registered only without port. RFC 8252 §7.3.
 
         Another program may listen at the port, so the person is always asked for consent (§8.6).
         """

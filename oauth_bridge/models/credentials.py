@@ -1,7 +1,7 @@
 """The tables of codes, access tokens and consents. Codes and tokens are stored only as SHA-256 digests.
 
-Foreign key constraints of codes and tokens would lock people and applications at every insert. Instead, the statements
-that redeem a code or read a token check both rows. A new `credentials_version` in either row ends codes and tokens.
+Codes and tokens have no foreign key constraints, which would lock the person and the application at every insert.
+Each redemption of a code or reading of a token checks both rows. A new `credentials_version` ends codes and tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """Return a foreign key without an index, because one application may own nearly all rows."""
+    """Return a foreign key without an index. One application may own nearly all rows, so an index would hardly help."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,  # the purge deletes the rows later
@@ -28,7 +28,7 @@ def version_of_credentials() -> models.IntegerField[int, int]:
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins."""
+    """A one-time code. A redeemed code is kept to recognise its second use and to show people their sign-ins."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this code replaced
@@ -70,7 +70,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code that `codes.withdraw` deleted, so that `codes.ended` explains why the code is refused."""
+    """The digest of a code that `codes.withdraw` deleted. With it, `codes.ended` explains why the code is refused."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()

@@ -32,9 +32,9 @@ def is_basic(header: str) -> bool:
 
 
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """Return the form, with the client_id and client_secret of an HTTP Basic header.
+    """Return `form` with the client_id and client_secret of the HTTP Basic header. Without the header, return `form`.
 
-    No SQL statement runs, so an error reveals nothing about the clients.
+    The database is not read, so an error does not reveal whether a client exists.
     """
     header = header_of(request)
     if not is_basic(header):
@@ -51,7 +51,7 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id that a refused request names. For the activity log only: the client is not authenticated."""
+    """Return the client_id in a refused request, or "". Only for the activity log: the client is not authenticated."""
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):
@@ -65,7 +65,7 @@ def _decoded(header: str, *, is_strict: bool = True) -> list[str]:
 
 
 def _basic(header: str) -> tuple[str, str]:
-    """Return client_id and client_secret of a Basic header, form-decoded. RFC 6749 §2.3.1."""
+    """Return the client_id and the client_secret in a Basic header, where both are form-encoded. RFC 6749 §2.3.1."""
     try:
         client_id, secret = (unquote_plus(part, errors="strict") for part in _decoded(header))
     except ValueError:
@@ -78,9 +78,9 @@ def _basic(header: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Basic` if the error is about the `Authorization` header. RFC 6749 §5.2.
+    """Add `WWW-Authenticate: Basic` if the `Authorization` header did not authenticate the client. RFC 6749 §5.2.
 
-    The header repeats the error, because some libraries, such as oauth4webapi, then do not read the body.
+    `WWW-Authenticate` repeats the error, because libraries such as oauth4webapi do not read such a response's body.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):

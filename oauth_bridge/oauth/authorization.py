@@ -52,7 +52,7 @@ class AuthorizationRequest:
 
     @classmethod
     def from_query(cls, query: Parameters, **more: Any) -> Self:
-        """Return the request in a query. `more`: fields of a subclass."""
+        """Return the request in `query`. `more`: values for the fields that a subclass adds."""
         if name := query.repeated(("client_id", "redirect_uri")):
             raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
@@ -75,13 +75,13 @@ class AuthorizationRequest:
 
     @property
     def posted_to(self) -> str:
-        """The callback address if a form posts the answer, otherwise an empty string."""
+        """The callback address if a form must post the code or the error to this address, otherwise an empty string."""
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """Return the callback address with `state` and these parameters. Their values must be percent-encoded.
+        """Return the callback address with `parameters` (percent-encoded values), `state` and, for OpenID, `iss`.
 
-        Call `verify` first, because `verify` checks the address. `iss`: RFC 9207.
+        Call `verify` first, because anybody can send any redirect_uri. `iss`: RFC 9207.
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -106,7 +106,7 @@ class UnverifiedRequest(RequestError):
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Return the application of the request after a check of the redirect_uri. Call `check` afterwards."""
+    """Return the application of the request. Raises UnverifiedRequest: the client_id or redirect_uri cannot be used."""
     application = registry.find(request.client_id)
     if application is None:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
@@ -129,7 +129,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 
 
 def check(request: AuthorizationRequest, application: Application) -> None:
-    """Check all but client_id and redirect_uri. The view sends a RequestError to the callback address."""
+    """Check the parameters that `verify` did not check. The view sends a RequestError to the callback address."""
     sent = request.parameters
     if request.repeated:
         raise RequestError(OAuthFault.REPEATED, name=request.repeated)
@@ -152,7 +152,7 @@ def check(request: AuthorizationRequest, application: Application) -> None:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raise RequestError if the browser prefetches the page, or does not load it as a document.
+    """Raise RequestError if the browser prefetches the page or loads it inside a page (except `is_silent_in_frame`).
 
     Browsers discard a prefetched response with the status 503, so a click sends a new request.
     """
@@ -175,7 +175,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script requests the path AUTHORIZE, or a preflight does so for a script."""
+    """Return whether a script, or the CORS preflight of a script's request, requests the path AUTHORIZE."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (
@@ -184,7 +184,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """If a request is refused because a script or a frame sent it, note the application for the activity log."""
+    """Note the application for the activity log if a request is refused because a script or a frame sent it."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):

@@ -16,7 +16,7 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Return a redirect to `url`. Django's HttpResponseRedirect rewrites the URL and refuses private schemes."""
+    """Return a redirect to the unchanged `url`. HttpResponseRedirect may rewrite it, and refuses most schemes."""
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
@@ -32,7 +32,7 @@ def leave(
 ) -> HttpResponse:
     """Send the browser to `url`, an address of the application with parameters.
 
-    `posted_to`: where a form posts the parameters. `by_page`: show a link, because a browser may block a redirect.
+    `posted_to`: where a form posts the parameters. `by_page`: show a link; None: only if `url` is not http or https.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

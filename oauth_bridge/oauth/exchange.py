@@ -27,7 +27,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token. Return the members of the JSON answer.
 
-    A failed authentication counts for the network address `address`, and so does a public client's failed redemption.
+    A rate limit of the network address `address` counts failed authentications and public clients' failed redemptions.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -51,7 +51,7 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """Return the client as `client_secrets.authenticate`. Count a failure for the network address `address`."""
+    """Authenticate the client. A rate limit of the network address `address` counts failures. Raises RequestError."""
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
@@ -83,7 +83,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
 def _refuse(form: dict[str, str], client: client_secrets.Client) -> RequestError:
     """Return the error for a code that was not redeemed.
 
-    If the code is used again (CODE_SPENT), revoke its token, and mail the person and the application's owners.
+    If the code was redeemed before (CODE_SPENT), revoke its access token, and mail the person and the owners.
     """
     error, code = code_redemption.explain(form, client.pk)
     if code:
@@ -104,7 +104,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """Return `id_token` and `scope`, or nothing without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """Return `id_token` and `scope`. Without the scope `openid`, return {}. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)

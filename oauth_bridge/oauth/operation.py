@@ -24,9 +24,9 @@ def operation(
     step: str = "",
     challenge: Callable[[HttpRequest, RequestError], None] | None = None,
 ) -> View:
-    """Return a view that accepts only `methods`. It answers preflights, and each RequestError with a page or JSON.
+    """Return `view` with a check of the method, and with answers to CORS preflights and to RequestErrors.
 
-    `step`: the step of recorded errors; empty: errors are not recorded. `challenge`: adds headers or facts to an error.
+    `step`: the step of errors in the activity log; "": they are not recorded. `challenge` may add headers to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

@@ -66,7 +66,7 @@ class Parameters:
         return next((name for name in names if name in self._repeated), "") if self._repeated else ""
 
     def text(self, name: str) -> str:
-        """Return the first value. An empty value counts as omitted. RFC 6749 §3.1."""
+        """Return the first value of the parameter, or an empty string if the parameter is missing. RFC 6749 §3.1."""
         return self._values.get(name, b"").decode("utf-8", "replace")
 
     def texts_of(self, names: Collection[str]) -> dict[str, str]:
@@ -78,7 +78,7 @@ class Parameters:
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Return whether the value was probably sent without percent-encoding, so that a part is lost."""
+        """Guess whether missing percent-encoding has cut off a part of the value. `known`: the known parameters."""
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
         if not places:
@@ -90,7 +90,7 @@ class Parameters:
         )
 
     def texts(self) -> dict[str, str]:
-        """Return the values of FORM_FIELDS, by name. Fields without a value are left out."""
+        """Return the non-empty values of FORM_FIELDS, by name. Raises RequestError: one is repeated or malformed."""
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
@@ -109,7 +109,7 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    """Decode percent-encoded bytes. `unquote_to_bytes` takes ten times as long for many "%" that escape nothing."""
+    """Decode percent-encoded bytes. `urllib` takes ten times as long for many "%" without two hexadecimal digits."""
     return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
@@ -122,7 +122,7 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raise RequestError for white space at either end: no client_id or client_secret contains white space."""
+    """Raise RequestError if `value` begins or ends with white space, which no client_id or client_secret contains."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 
@@ -133,10 +133,10 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """Return a redirect that repeats a posted request as a link, or None. OpenID Connect Core 1.0 §3.1.2.1.
+    """Return a redirect that repeats a POST of another site's form as a GET, otherwise None.
 
-    Browsers send no cookies with a form that another site posts, so nobody would appear signed in. `unless`: a field
-    of this service's own forms.
+    Browsers send no session cookie with such a POST, so the person would seem signed out. `unless`: a field that only
+    this service's own forms have. `needs`: a field without which None is returned. OpenID Connect Core 1.0 §3.1.2.1.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -154,7 +154,7 @@ def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpRespon
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Return whether the request is a POST with a body. A chunked form counts, because it states no length."""
+    """Return whether the request is a POST with a body: it has a Content-Length above 0, or is a chunked form."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
@@ -162,7 +162,7 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
-    """Return the parameters of a form body. `has_been_read`: Django's CSRF check has read the body."""
+    """Return the parameters of a form body. `has_been_read`: whether Django's CSRF check has already read the body."""
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
     if not _is_form(request):
@@ -186,7 +186,7 @@ def _read(request: HttpRequest, most: int) -> bytes:
 
 
 def client_id_of_json(request: HttpRequest) -> str:
-    """Return the `client_id` in a JSON body. For the activity log: the token operation refuses a JSON body."""
+    """Return the `client_id` in a JSON body, or "". Only for the activity log: the token operation refuses JSON."""
     if _media_type(request) != "application/json":
         return ""
     try:

@@ -18,14 +18,14 @@ SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit the requests from one network address to the page `limit`, "authorize" or "logout": RATE_AUTHORIZE."""
+    """Limit one network address's requests for a page to RATE_AUTHORIZE. `limit`: the page, "authorize" or "logout"."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
-    """Limit the exchanges of one application, before the code is redeemed: RATE_TOKEN.
+    """Limit the exchanges of one application to RATE_TOKEN. Call this before the code is redeemed.
 
-    For a public client, only successes count (`exchange_of_public`), because anybody can send the client_id.
+    Anybody can send a public client's client_id, so only its successes are counted, by `exchange_of_public`.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
@@ -36,9 +36,9 @@ def exchange_of_public(application_id: int) -> None:
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """Limit failures from one network address for one client_id: RATE_TOKEN_FAILURES.
+    """Limit the failures from one network address with one client_id to RATE_TOKEN_FAILURES.
 
-    Anybody can invent client_ids, so a second limit, ten times as high, counts the failures for all client_ids.
+    Anybody can invent client_ids, so the address's failures with all client_ids are limited too: to ten times as many.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -46,12 +46,12 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit the calls of `operation`, "revoke" or "introspect", by one application: RATE_USERINFO."""
+    """Limit one application's calls of `operation` ("revoke" or "introspect") to RATE_USERINFO."""
     _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit profile requests by application, and at a public application also by person: RATE_USERINFO."""
+    """Limit the profile requests of an application to RATE_USERINFO. If it is public, one person may use a tenth."""
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
@@ -59,7 +59,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
 
 
 def userinfo_failure(request: HttpRequest) -> None:
-    """Limit requests without a valid access token from one network address: RATE_USERINFO_FAILURES."""
+    """Limit one network address's requests without a valid access token to RATE_USERINFO_FAILURES."""
     failures = rate_limits.by_address("userinfo_failures", client_address(request))
     _raise_if("userinfo_failures", rate_limits.attempt(*failures))
 

@@ -21,7 +21,7 @@ JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token in the `Authorization` header or in a form. RFC 6750 §2.1, §2.2."""
+    """Return the token in the `Authorization` header or in a form. Its validity is not checked. RFC 6750 §2.1, §2.2."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
     form = parameters.read_form(request).texts() if parameters.has_body(request) else {}
@@ -43,7 +43,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Return the facts about a valid access token. Only a token of plain OAuth 2.0 must have all of `scopes`."""
+    """Return the facts about the valid access token. If it was issued without OpenID, it must have all `scopes`."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
@@ -65,7 +65,7 @@ def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
 
 
 def add_bearer(_request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Bearer`, without an error code if no token is in header or form. RFC 6750 §3, §3.1."""
+    """Add `WWW-Authenticate: Bearer` to a 401 or 403. It names the error if a bearer token was sent. RFC 6750 §3.1."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):
