@@ -32,7 +32,7 @@ MOST_CAUSES = 6  # causes that are links above the list
 
 
 class Query:
-    """The query parameters of the page. Only those who may see people or all activity may give an e-mail address."""
+    """The query parameters. An e-mail address is ignored unless the administrator may see people or all activity."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -71,15 +71,15 @@ class Query:
 
     @property
     def is_of_some(self) -> bool:
-        """Whether an address or a reference filters the list. The counts on the page ignore both filters."""
+        """Whether `who` or `reference` filters the list. The counts on the page ignore both filters."""
         return bool(self.who or self.reference)
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
     """Show the activity that the administrator may see, of all applications or of `client_id` in the query.
 
-    `live` in the query is the time when the administrator began to wait for a sign-in. Raises PermissionDenied: the
-    administrator may see no activity. Raises Http404: the administrator may not see this application's activity.
+    With `client_id` and `live` in the query, the page waits for a sign-in. `live` is the time when the wait began.
+    Raises PermissionDenied: no activity may be seen. Raises Http404: the activity of `client_id` may not be seen.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -150,7 +150,7 @@ def _counts(query: Query) -> dict[str, Any]:
 
 
 def time_of(text: str) -> datetime | None:
-    """Parse a time in ISO 8601 format; without a time zone, as UTC."""
+    """Parse a time in ISO 8601 format. Without a time zone, it is UTC. Return None for any other text."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """An act of an administrator on an object of type T. `question` and `done` may contain %(name)s."""
+    """An act of an administrator on an object of type T. `question` and `done` may contain %(name)s (see `confirm`)."""
 
     label: Any
     question: Any
@@ -49,7 +49,7 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The template's variables for those acts that would change something."""
+    """Return the template's variables for the acts that would change `found`. `url` makes a URL from an act's name."""
     return [  # `ends` may run SQL statements: the template calls it only where it shows the text
         {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
@@ -60,7 +60,8 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
     """Return a page that asks about the act. On POST with a valid form, perform the act on `found`.
 
-    If `is_proven` is set, a proof of identity comes first. The page `of` follows the act, and `section` is above `of`.
+    With `act.is_proven`, a proof of identity comes first. After the act, redirect to the page `of`, unless the act
+    returns a response. `section` and `of` are links in the breadcrumbs. `name` replaces %(name)s in the act's texts.
     """
     if act.is_proven and (question := proof_first(request)):
         return question

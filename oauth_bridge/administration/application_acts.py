@@ -57,7 +57,7 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask about an act or perform the act, as `acts.confirm`. With a secret's `number`, `name` is in SECRET_ACTS."""
+    """Ask about or perform an act in ACTS on an application or, if `number` is set, in SECRET_ACTS on this secret."""
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
     if chosen is None:
@@ -72,7 +72,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """The record and its application. Raises PermissionDenied, Http404: the administrator may not see the record."""
+    """The record, and its application or None. Raises PermissionDenied, Http404: the record may not be seen."""
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
     entry = get_object_or_404(reading.records(Filters(client_ids=rights.client_ids(request))), pk=pk)
@@ -119,7 +119,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings about a new callback address. A warning about another application needs the right to view all."""
+    """Warnings about a new callback address. Without the permission VIEW, no warning is about another application."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -137,7 +137,7 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask whether to register the callback address of the record, or register the address, as `acts.confirm`."""
+    """Ask whether to register the callback address in the activity record `pk`. POST registers the address."""
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")
     if found is None or not sent or why_not_added(sent):

@@ -40,7 +40,7 @@ NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
-    """The list and forms of applications. The answers for a hidden and for a missing application are the same."""
+    """The list and forms of applications. An application that the administrator may not see is reported as missing."""
 
     list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None
@@ -224,7 +224,7 @@ class ApplicationAdmin(ModelAdmin):
         return self.act_on_many(request, chosen, changing, change, label=act.label, ends=ends, done=done, form=act.form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return counts only. Django would list each row, up to millions."""
+        """Return the application, and counts of dependent rows. Django would list each row, up to millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),

@@ -32,7 +32,7 @@ class PageAddress(forms.URLField):
 
 
 class AddressLines(forms.CharField):
-    """A form field with one address per line. Changes of empty lines or of white space around a line do not count."""
+    """A form field with one address per line. `has_changed` ignores empty lines and white space around a line."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return split_lines(initial or "") != split_lines(data or "")
@@ -102,7 +102,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
-        """Check only what has changed: an old value that would be refused today does not prevent another change."""
+        """Check the name, removed addresses and the groups. Each check runs only if its field has changed."""
         if "name" in self.cleaned_data and "name" in self.changed_data:
             self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
@@ -137,7 +137,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Refuse `is_restricted` without groups, and groups without `is_restricted`. A new group is enough."""
+        """Unless `new_group` is given, refuse `is_restricted` without groups, and groups without `is_restricted`."""
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

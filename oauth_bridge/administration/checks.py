@@ -63,7 +63,7 @@ class Summary(NamedTuple):
 
     @property
     def secret_ends_at(self) -> datetime | None:
-        """The end of the last working secret; None if no secret works, or if a working secret has no end."""
+        """The latest end of the working secrets; None if no secret works, or if a working secret has no end."""
         ends = [each.expires_at for each in self.secrets if each.works]
         return None if None in ends else max((end for end in ends if end), default=None)
 
@@ -118,7 +118,7 @@ def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
 
 
 def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
-    """The client_ids of applications where more than FAILING_SHARE of the sign-ins failed."""
+    """The client_ids for which more than FAILING_SHARE of the sign-ins failed. Ignores causes in OF_SWITCHING_OFF."""
     failed: Counter[str] = Counter()
     for each, number in failures.items():
         if each.cause not in OF_SWITCHING_OFF:
@@ -127,7 +127,7 @@ def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
 
 
 def is_risky(each: Application) -> bool:
-    """Return whether the application is trusted, so needs no consent, and has an http callback address."""
+    """Return whether the application is trusted (people are not asked) and has an http callback address."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)
 
 
@@ -206,7 +206,7 @@ def _days(end: datetime, now: datetime) -> int | None:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The most frequent failures of the last day, as risks, because anybody can cause failures."""
+    """The most frequent failures to mend of the last day. Anybody can cause failures, so `would_fail` is false."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

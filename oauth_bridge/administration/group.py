@@ -122,7 +122,7 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
 
 
 def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
-    """Add the people with these addresses. Return a form with the addresses that were not added, and the reasons."""
+    """Add the people with these addresses. Return a form with the unknown and refused addresses, and the reasons."""
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
     manageable = {email: each for email, each in people.items() if person.may_change(request, each)}
@@ -148,7 +148,7 @@ def _named(addresses: list[str]) -> str:
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:
-    """Ask whether to remove the ticked people or, once confirmed, remove these people and return None."""
+    """Return a page that asks whether to remove the ticked people; None after the removal, or if nobody is ticked."""
     try:
         chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The administration's first page: the search, the latest failures with causes, and applications with findings."""
+"""The administration's first page: the search, the latest failures, and applications with problems or risks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """The template's variables to check TRUSTED_PROXIES by this request."""
+    """The network addresses of this request, by which a superuser can check the setting TRUSTED_PROXIES."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -71,10 +71,9 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
 
 
 def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:
-    """Name, state and first finding of at most MOST_LISTED applications that have findings.
+    """Name, state and first finding of at most MOST_LISTED applications with findings: failing first, unused last.
 
-    At most MOST_SUMMARISED applications are checked: first those without a needed secret, then those whose last secret
-    ends soonest.
+    Of more than MOST_SUMMARISED applications, only those whose secrets are missing or end soonest are checked.
     """
     never = Value(datetime(9999, 1, 1, tzinfo=UTC))
     last = Max(Coalesce("secrets__expires_at", never), filter=Q(secrets__is_revoked=False))

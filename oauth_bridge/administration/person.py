@@ -88,7 +88,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def matching(typed: str) -> Q:
-    """A filter for the person with this user ID, or for people whose address or nickname has each typed word."""
+    """A filter for the person with the user ID `typed`, or for people with each typed word in address or nickname."""
     with suppress(ValueError):
         return Q(pk=UUID(typed))
     found, address = Q(), looked_up_email(typed)
@@ -110,7 +110,7 @@ def state(found: User, locked_until: datetime | None) -> State:
 
 
 def invitations(people: Sequence[User]) -> dict[UUID, str]:
-    """A sentence for each invited person, by user ID: who sent the last invitation, when, and its end."""
+    """A sentence for each invited person, by user ID: who sent the last invitation, when, and until when it works."""
     ends_at = {str(each.pk): end for each in people if (end := each.invitation_ends_at)}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person

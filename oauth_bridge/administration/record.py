@@ -1,4 +1,4 @@
-"""The page of an activity record: the compared addresses, the advice, whether the cause is gone, the parameters."""
+"""The page of an activity record: the cause, the advice, the sent and the registered address, the parameters."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _received(value: str) -> str:
-    """The text of a parameter, or a sentence for the length that is recorded instead of a possible secret."""
+    """The recorded value of a parameter. Digits are the length of a possible secret, and become a sentence."""
     if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
         return value
     number = int(value)

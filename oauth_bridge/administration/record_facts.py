@@ -73,7 +73,7 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """By user ID, the time until which wrong passwords or codes limit the sign-ins to an account."""
+    """For each user ID whose sign-ins are limited after wrong passwords or codes, the time at which the limit ends."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -91,7 +91,7 @@ def _is_unlocked(entry: ActivityRecord) -> bool:
 def hints(
     request: HttpRequest, entry: ActivityRecord, application: Application | None
 ) -> list[tuple[str, list[Named]]]:
-    """Sentences about the cause, each with its applications, all of which the administrator may view."""
+    """Sentences about the cause, each with the applications that it names and that the administrator may view."""
     seen, sent = rights.applications(request, rights.VIEW), entry.detail.get("parameters", {})
     named_by: dict[str, Iterable[Application]] = {}
     if entry.cause == "secret_of_another":
@@ -112,7 +112,7 @@ def hints(
 
 
 def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
-    """A text about the record, which the administrator can send to the developer who removes the cause."""
+    """A text about the record for the application's developer; empty if the developer cannot remove the cause."""
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""
@@ -137,7 +137,7 @@ def _with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
 
 
 def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """The applications in `seen` with nearly this client ID: about TYPING_ERRORS characters may be wrong."""
+    """Up to MOST_NEAR applications in `seen` whose client ID differs from `sent` in about TYPING_ERRORS characters."""
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH

@@ -40,7 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the administrator has this right, by permission or as an owner (None: of any application)."""
+    """Whether the administrator has the right, by permission or as an owner of `application` (None: of any)."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -48,10 +48,10 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
-    """The application, for which the administrator needs both rights, VIEW and `permission`.
+    """Return the application. The administrator needs the right VIEW and the right `permission`.
 
-    Raises PermissionDenied: the administrator has one of these rights for no application at all. Raises Http404: a
-    right for this application is missing, or the application does not exist.
+    Raises PermissionDenied: VIEW or `permission` is missing for all applications. Raises Http404: a right is missing
+    for this application, or the application does not exist.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied

@@ -72,9 +72,9 @@ def rotate(
     overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
     name: str = "",
 ) -> HttpResponseBase:
-    """Make a client secret, and redirect to the page that shows it (`new_secret`). Raises TooManySecrets.
+    """Make a client secret with the note `name`. Older secrets work for at most `overlap`. Raises TooManySecrets.
 
-    A signed cookie carries the secret to that page, because the database has only the digest of the secret.
+    Redirect to `new_secret`. A signed cookie carries the secret there: the database has only a digest of the secret.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
@@ -93,7 +93,7 @@ def rotate(
 
 
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application."""
+    """Show the secret from the cookie, and delete the cookie. Without a valid cookie, redirect to the application."""
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
@@ -113,12 +113,12 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """The salt has the user ID, so that no other user of the browser sees the secret."""
+    """The salt of the cookie's signature contains the user ID. So no other user of the browser sees the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
 def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings of a ready-made product besides client ID and secret: for each heading, (label, value) pairs."""
+    """What to enter in a ready-made product besides client ID and secret: headings, each with (label, value) pairs."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),

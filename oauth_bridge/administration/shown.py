@@ -47,7 +47,7 @@ def name_of_person(person: User) -> str:
 
 
 def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
-    """The name and link of each application, by client_id. Equal names have a part of the client_id at the end."""
+    """The name and link of each application, by client_id. Equal names end with a part of the client_id."""
     found = {row.client_id: named(row) for row in rows}
     numbers = Counter(each.name for each in found.values())
     for client_id, each in found.items():
@@ -57,7 +57,7 @@ def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
 
 
 class Names:
-    """The names of the applications and people on a page, as far as the administrator may see them."""
+    """The names and links, for a page, of the applications and people that the administrator may see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.hidden_details, may_open = rights.hidden_details(request), rights.may(request, rights.VIEW)
@@ -71,7 +71,7 @@ class Names:
         self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
-        """The name and link of the application; only its client_id if it is deleted, unknown or hidden."""
+        """The name and link of the application; only the client_id if it is unknown or may not be seen."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
@@ -97,7 +97,7 @@ def groups(request: HttpRequest, rows: Iterable[Group]) -> list[Named]:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """When and why the application was switched off. Only those who may see people learn by whom."""
+    """When and why the application was switched off; else empty. Only those who may see people learn by whom."""
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = f"{application.disabled_at:{audit_trail.TIME_FORMAT}}"
@@ -129,7 +129,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """The template's variables for each failure. `is_new`: the failure is not in `before`."""
+    """The template's variables for each failure. Those to mend are first. `is_new`: the failure is not in `before`."""
     rows = [
         {
             "application": names.application(each.client_id) if names else NOBODY,

@@ -1,4 +1,4 @@
-"""Prepare sign-in attempts for templates: the summary, the steps, the failure to show, and the board."""
+"""Prepare sign-in attempts for templates: the summary, the steps, the failure, and an application's live board."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt: its ending, its steps, and one event, such as the failure."""
+    """The template's variables for an attempt: ending, steps, and the failure or else the last harmless event."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]
@@ -64,7 +64,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """For each run of successive events with the same step and cause: its last event, and the number of events."""
+    """Join successive events with equal step and cause: (last event, number). Leave out events for which `is_over`."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -85,7 +85,7 @@ def _title(event: ActivityRecord, number: int) -> str:
 
 
 def _story(each: Attempt) -> list[tuple[str, str]]:
-    """The summary of an attempt: words for each step so far, with a CSS class, which is empty for a finished step."""
+    """The summary of an attempt: words and a CSS class for each step so far. The class of a finished step is empty."""
     parts = [(str(DONE[step]), "") for step in each.missing if step in each.reached]
     for event, number in _runs(each):
         if event.outcome == Outcome.SUCCEEDED:
@@ -99,7 +99,7 @@ def _story(each: Attempt) -> list[tuple[str, str]]:
 
 
 def _steps(each: Attempt) -> list[dict[str, Any]]:
-    """The template's variables for each step in the order of the events, with the missing steps at their places."""
+    """The template's variables for each step, by time. Steps without an event are inserted in the order of STEPS."""
     first, found = each.events[0], []
     for event, number in _runs(each):
         mark = _mark(each, event)
@@ -147,7 +147,7 @@ PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
-    """The template's variables for the board: the latest attempt, and the last event of each step in BOARD."""
+    """The template's variables for the board: the latest attempt within LASTS, and the last event of each step."""
     signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
     found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)
     latest = attempt(found, names) if found else None

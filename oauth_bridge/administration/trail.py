@@ -107,7 +107,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _matching(request: HttpRequest, typed: str) -> Q:
-    """A filter for the typed text, which searches only names and addresses that the administrator may see."""
+    """A filter for entries with the typed text. Names and addresses of people are searched only if they may be seen."""
     if not typed:
         return Q()
     actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
@@ -152,7 +152,7 @@ def _actor(entry: AuditEntry, sees_actors: bool) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """The old and the new value, in which names replace codenames of permissions and user IDs of visible people."""
+    """The old and new value of the field `name`. Names replace codenames of permissions, and user IDs in `named`."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
@@ -162,7 +162,7 @@ def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named])
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """The present names and links, by kind and key, of the objects that exist and the administrator may see."""
+    """The present name and link of each object that exists and that the administrator may see, by kind and key."""
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for kind, key in wanted:
         if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):

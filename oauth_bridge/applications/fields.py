@@ -34,7 +34,7 @@ class Field(NamedTuple):
 
     @property
     def option(self) -> str:
-        """The command-line option, such as `--policy-uri`; of a list, in the singular, such as `--redirect-uri`."""
+        """The command-line option, such as --policy-uri; singular for a list (--redirect-uri); empty without `help`."""
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 

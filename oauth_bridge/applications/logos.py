@@ -15,7 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def replace(application: Application, picture: bytes | None) -> None:
-    """Replace the stored logo by a result of `reencode`; None removes the logo. The caller saves the application."""
+    """Replace the stored logo by the re-encoded `picture`; None removes the logo. The caller saves the application."""
     StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.logo = f"{uuid.uuid4().hex}.png" if picture else ""
     if picture:
@@ -23,7 +23,7 @@ def replace(application: Application, picture: bytes | None) -> None:
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
-    """Serve a logo. A new logo has a new name, so browsers may keep a logo for a year."""
+    """Serve a logo. Browsers may keep a logo for a year, because a changed logo gets a new name."""
     picture = StoredPicture.read(f"logos/{name}") if NAME.fullmatch(name) else None
     if picture is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""Find applications with names that look alike, and refuse such a name if one of the applications is trusted."""
+"""Find applications with names that look alike. Refuse a name if its application or one that looks alike is trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, s
 
 
 def skeleton(name: str) -> str:
-    """Return a form that is the same for similar names. A name of nothing but symbols keeps the symbols."""
+    """Return a text that is equal for names that look alike. A name of nothing but symbols keeps the symbols."""
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
     seen = "".join(
@@ -35,16 +35,16 @@ def skeleton(name: str) -> str:
 
 
 def find(name: str, besides: int = 0) -> list[Application]:
-    """Return the applications, except `besides`, whose names look like this name."""
+    """Return the applications whose names look like `name`, except the application with the primary key `besides`."""
     seen = skeleton(name)
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Refuse a name that looks like the names of `alike`, if one of the applications is trusted.
+    """Refuse a name that looks like those of `alike` if its application (`is_trusted`) or one of `alike` is trusted.
 
-    A trusted application signs people in without asking. Raises ValidationError, which names an application of `alike`
-    only if `seen` contains this application (None: always).
+    A trusted application signs people in without asking. Raises ValidationError. The message contains the name of the
+    other application only if `seen` contains that application or is None.
     """
     for other in alike:
         if is_trusted or other.is_trusted:

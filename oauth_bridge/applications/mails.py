@@ -29,7 +29,7 @@ TOLD_BEFORE = (1, 7)
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """Tell the person that the application may read the facts, unless a consent is already stored.
+    """Tell the person by e-mail that the application may read `facts`, unless a consent is already stored.
 
     Call this before you store the consent. A second post of the same consent page (`attempt`) sends no e-mail.
     """
@@ -53,7 +53,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Write to the owners about secrets that end soon (TOLD_BEFORE). Return how many secrets were marked as told."""
+    """Send e-mails to owners about secrets that end soon (TOLD_BEFORE). Return the number of these secrets."""
     told = 0
     for days in TOLD_BEFORE:
         ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
@@ -69,7 +69,7 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return owners who are active administrators with a confirmed address or, without any, superusers."""
+    """Return active people with a confirmed address: owners who are administrators or, if none are, superusers."""
     reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
@@ -77,7 +77,7 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each of `owners_of`. If `once` is set, each owner gets only one e-mail about this event."""
+    """Send an e-mail to each of `owners_of`. `once` is empty or the name of an event, as in `outbox.add_notice`."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

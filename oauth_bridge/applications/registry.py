@@ -1,4 +1,4 @@
-"""Registered applications: find, store validated values, switch on and off, write the audit trail."""
+"""Find, store, switch on or off, and delete registered applications, and write their audit trail."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """Return the application with this client_id, switched on or off."""
+    """Return the application with this client_id, even if it is switched off; None if there is none."""
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -64,7 +64,7 @@ def find(client_id: str) -> Application | None:
 
 @transaction.atomic
 def add(application: Application, groups: Collection[Group]) -> None:
-    """Save a new application with validated values, without a secret. Groups make it restricted."""
+    """Save a new application with validated values and no secret. Groups restrict the application to their members."""
     application.is_restricted = application.is_restricted or bool(groups)
     application.save(force_insert=True)
     application.groups.set(groups)
@@ -163,7 +163,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """Write the application's changes during the block to the audit trail."""
+    """Write what the `with` block changes in the application to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
@@ -183,7 +183,7 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add facts to the error if the application with this client_id was deleted. No answer contains the facts."""
+    """If the application with this client_id was deleted, add facts to the error. No answer contains the facts."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 

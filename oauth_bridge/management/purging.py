@@ -1,4 +1,4 @@
-"""Delete expired rows in batches, for `manage.py purge`. The size of a range (RANGES) bounds the cost of a batch."""
+"""Delete expired rows for `manage.py purge`, in batches. A batch reads one range of a table (RANGES)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Expired = tuple[QuerySet[Any], Callable[[list[Any]], int] | None]
 
 
 def expired(now: datetime) -> list[Expired]:
-    """The rows to purge: expired rows, and records whose network address is to be shortened."""
+    """The rows to purge: expired rows, unconfirmed accounts, and records whose network address is to be shortened."""
     ended = now - tokens.lifetime()
     codes, records = AuthorizationCode.objects, ActivityRecord.objects
     recorded = Q(is_expiry_recorded=True) | Q(expires_at__lte=now - counts.UNRECORDED_FOR)
@@ -64,7 +64,7 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace IPv4 addresses by their /24 networks. IPv6 addresses, except "::1", are recorded as networks."""
+    """Replace IPv4 addresses by /24 networks, and "::1" and "unknown" by "". Other IPv6 is recorded as networks."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
@@ -110,5 +110,5 @@ def batches(now: datetime) -> Iterator[tuple[str, int]]:
 
 
 def last_finished() -> datetime | None:
-    """Return the time at which `manage.py purge` last finished all tables."""
+    """Return the time at which `manage.py purge` last finished all tables; None if it never did."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()

@@ -30,7 +30,7 @@ TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 class CommandForm(ApplicationForm):
-    """The administration's form for the fields in `given`. Callback addresses that are in use may be removed."""
+    """The administration's form with the fields in `given` or needed for a new application. `remove_used` is set."""
 
     groups = forms.Field(required=False)  # names of groups, which need not exist
 
@@ -50,10 +50,10 @@ class CommandForm(ApplicationForm):
             raise ValidationError(problem.messages) from None
 
     def check_name(self) -> None:
-        """Do nothing: `compare_names` compares the names later, when all applications of the command are stored."""
+        """Do nothing: `compare_names` compares the names after all applications of the command are stored."""
 
     def check_groups(self) -> None:
-        """Refuse groups without `is_restricted`. Accept `is_restricted` alone: groups may have been deleted."""
+        """Refuse groups without `is_restricted`. Accept `is_restricted` without groups: they may have been deleted."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -77,9 +77,9 @@ class Change:
 
 
 def store(application: Application, values: dict[str, Any]) -> Change:
-    """Validate the values that differ from the stored values, and store them. With problems, nothing is stored.
+    """Validate the values that differ from the stored values. Store them, or nothing if one has a problem.
 
-    An equal value may stay, even if it could not be registered today. Call this in a transaction.
+    An equal value stays, even if it would be refused today. Call this in a transaction.
     """
     change = Change(application, is_new=not application.pk)
     before = application_fields.registered(application)
@@ -122,13 +122,13 @@ def _comparable(value: Any) -> Any:
 
 
 def locked(client_ids: Collection[str]) -> dict[str, Application]:
-    """Lock these applications until the transaction ends, in the order of client_id, to prevent deadlocks."""
+    """Lock and return, by client_id, those applications that exist. The order of client_id prevents deadlocks."""
     rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
     return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Add a note for each similar name, and a problem if one of the two applications is trusted."""
+    """If `name` or `trusted` changed, add notes on similar names, and a problem if either application is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -163,7 +163,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Application, str]:
-    """Register an application, and return the application and its secret. Raises CommandError: a value is wrong."""
+    """Register an application. Return it and its secret ("" if it is public). Raises CommandError: a value is wrong."""
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
     _store_one(application, _given(options) | {"client_type": kind}, warnings)
@@ -172,7 +172,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Change the given values. Raises CommandError: a value is wrong. Raises KeyError: no such application."""
+    """Store `options`. Raises CommandError: no value is set, or one is wrong. Raises KeyError: no such application."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
@@ -195,7 +195,7 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store the values of the file that differ, all or none. Raises CommandError: the file or a value is wrong."""
+    """Return the file's changes. Store all, unless `is_dry_run`. Raises CommandError: the file or a value is wrong."""
     entries = _entries(_read(path))
     try:
         with transaction.atomic():
@@ -233,7 +233,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return, by client_id, a label for messages and the values. Raises CommandError: an entry is malformed."""
+    """For each client_id, a label for messages and values. Raises CommandError: a client_id, field or type is wrong."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):

@@ -19,7 +19,7 @@ DURATION = re.compile("([0-9]{1,5})([mhd])")
 
 
 def duration(text: str) -> timedelta | None:
-    """Parse a duration such as 30m, 24h or 7d."""
+    """Parse a duration such as 30m, 24h or 7d. Return None for any other text."""
     given = DURATION.fullmatch(text)
     return timedelta(**{UNITS[given[2]]: int(given[1])}) if given else None
 
@@ -59,7 +59,7 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """End one secret, and return it as `described`. Write a warning if no secret works then."""
+    """End one secret, and return it as `described`. Write a warning if no secret works afterwards."""
     _refuse_public(application)
     number = options["number"]
     try:

@@ -1,4 +1,4 @@
-"""`manage.py after-restore`: end credentials, and list what the operator must check."""
+"""`manage.py after-restore`: after a backup is restored, end credentials, and list what the operator must check."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
 
 def found(now: datetime) -> dict[str, Any]:
-    """Return facts about the restored database. Call this before rows are deleted: `newest` reads these rows."""
+    """Return facts about the restored database. Call this before the rows in ENDED are deleted: `newest` needs them."""
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.order_by("name", "pk").values(
         "client_id",

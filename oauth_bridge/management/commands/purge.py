@@ -1,4 +1,4 @@
-"""`manage.py purge`: delete expired rows in batches, replace old signing keys, write mails about secrets that end."""
+"""`manage.py purge`: delete expired rows, shorten addresses, rotate old signing keys, tell owners of ending secrets."""
 
 from __future__ import annotations
 

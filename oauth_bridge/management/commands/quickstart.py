@@ -124,7 +124,7 @@ def check_ports(ports: dict[str, int]) -> None:
 
 
 def prepare(demo_url: str) -> dict[str, Any]:
-    """Migrate, create or update the accounts and the application, and return values for the text WELCOME.
+    """Migrate the database. Create or update the accounts and the application. Return the values for WELCOME.
 
     The file quickstart.json, beside the SQLite database or in VAR_DIR, keeps the passwords and the `client_secret`.
     """
@@ -152,7 +152,7 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account, and return a text for WELCOME. Add a new password to `kept`."""
+    """Create or update the account, and return a text for WELCOME. Add the password of a new account to `kept`."""
     person = User.objects.filter(email=email).first()
     if person is None:
         kept[email] = secrets.token_urlsafe(12)
