@@ -1,12 +1,15 @@
 """The floor of `make bench`: the cost of Django under gunicorn for one indexed SELECT by the digest of a token.
 
+One connection for the life of a worker, no middleware, no ORM. It configures Django itself, so it is imported nowhere.
 FLOOR_DSN is a libpq connection string.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+from typing import Any
 
 import django
 import psycopg
@@ -33,13 +36,15 @@ SELECT = """
 """
 
 
-CONNECTION = psycopg.connect(os.environ["FLOOR_DSN"], autocommit=True, prepare_threshold=0)
+@functools.cache
+def connection() -> psycopg.Connection[Any]:
+    return psycopg.connect(os.environ["FLOOR_DSN"], autocommit=True, prepare_threshold=0)
 
 
 def select(request: HttpRequest) -> HttpResponse:
     token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")[2]
     digest = hashlib.sha256(token.encode()).digest()
-    row = CONNECTION.execute(SELECT, (digest,), binary=True).fetchone()
+    row = connection().execute(SELECT, (digest,), binary=True).fetchone()
     if row is None:
         return JsonResponse({"error": "invalid_token"}, status=401)
     return JsonResponse(dict(zip(MEMBERS, row, strict=True)))
