@@ -50,7 +50,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """Return the ending of an attempt that `event` decides. The event is not a success."""
+    """Return the ending of an attempt, given the event that decides the ending. The event must not be a success."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -74,7 +74,7 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The latest record in `looked_for` that is neither a success nor over (`is_over`)."""
+        """The latest event in `looked_for` that is neither a success nor over (`is_over`); None if there is none."""
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
@@ -86,7 +86,7 @@ class Attempt:
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Whether the event may change the ending. Of exchanges after the successful one, only a replay may."""
+        """Whether the event may change the ending. Of exchanges after a successful one, only a replay may do so."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -107,7 +107,7 @@ class Attempt:
 
     @property
     def reached(self) -> set[Step]:
-        """The steps that succeeded. If `key` is set, an event of any other step proves Step.AUTHORIZE."""
+        """The steps that succeeded. If `key` is set, an event of a later step proves that AUTHORIZE succeeded."""
         done = {Step(event.step) for event in self.events if event.outcome == Outcome.SUCCEEDED}
         if self.key and any(event.step != Step.AUTHORIZE for event in self.events):
             done.add(Step.AUTHORIZE)
@@ -115,13 +115,13 @@ class Attempt:
 
     @property
     def missing(self) -> list[Step]:
-        """The steps without an event, except the three steps that many attempts do not have."""
+        """The steps without an event, except sign-in, second factor and sign-out, which many attempts lack."""
         met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
         return [step for step in STEPS if step not in met]
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """Return attempts, latest first, with a record or code that fits the filters and is earlier than `before`."""
+    """Return at most `limit` attempts, latest first, with a record or code before `before` that fits the filters."""
     before = before or timezone.now()
     newest = records(filters).filter(at__lt=before).values("pk")[:LOOKED_THROUGH]
     found = ActivityRecord.objects.filter(pk__in=newest).annotate(place=PLACE)
@@ -147,9 +147,9 @@ def _combined(
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
 ) -> list[Attempt]:
-    """Return the attempts of the records and codes, each with its newest other records, the latest first.
+    """Return the attempts of the records `found` and of `codes`, latest first, each with its newest MOST_SHOWN records.
 
-    `client_ids` excludes records and codes of other applications, such as an application that sent a stolen code.
+    `client_ids`: add nothing of other applications (None: add all). Another application may have sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)

@@ -22,15 +22,13 @@ FACTOR_AWAITED = "second_factor_awaited"
 
 
 class Mender(Enum):
-    """Who can remove a cause."""
-
     DEVELOPER = auto()
     ADMINISTRATOR = auto()
     PERSON = auto()
 
 
 class Cause(NamedTuple):
-    """An English title and advice. If `fix` is empty, the fault of the same name has the advice."""
+    """The English title and advice. If `fix` is empty, the advice is the text of the fault with the cause's name."""
 
     title: str
     fix: str
@@ -371,7 +369,7 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return explanations of the terms in the title and advice, in the active language."""
+    """Return explanations of the technical terms in the cause's title and advice, in the active language."""
     if not (row := CAUSES.get(cause)):
         return []
     text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
@@ -383,7 +381,7 @@ def title_of(cause: str) -> str:
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """Return the advice in the active language. A fault's sentence is left out if `facts` lacks its detail."""
+    """Return the advice in the active language. Leave out a sentence with a placeholder that is not in `facts`."""
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
         return gettext(_DELETED_BY if "deleted_by" in facts else _DELETED) % facts
@@ -403,7 +401,7 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether the failure counts as one that somebody other than the person must mend."""
+    """Return whether somebody other than the person must act. False for the steps SIGN_IN and SECOND_FACTOR."""
     if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
         return False
     return cause not in CAUSES or CAUSES[cause].mender is not Mender.PERSON

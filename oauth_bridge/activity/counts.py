@@ -1,7 +1,7 @@
 """Count the steps of sign-ins in the activity log, and limit the number of records.
 
-A flood of refused requests must neither fill the table nor hide the records of other callers. So hourly limits bound
-the records of each caller, and of each kind of caller, at an application. Beyond a limit, requests are only counted.
+Hourly limits bound the records of each caller, and of each kind of caller, at an application. Beyond a limit, requests
+are only counted. So a flood of refused requests neither fills the table nor stops records of other kinds of callers.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ Kind = Literal["stranger", "person", "proven"]
 
 
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
-    """Return whether the hourly limits allow one more record, which is then counted.
+    """Count one more record against the hourly limits. Return False if a limit is full.
 
-    An IPv6 /48 network counts as one caller. All unknown client_ids count as one application.
+    `caller`: a person's ID or a network address (IPv6: its /48 network). Unknown applications share the client_id "".
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
@@ -83,7 +83,7 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: ActivityRecord) -> None:
-    """Keep the record for the thread, which writes about once a second. Beyond MOST_WAITING, the record is lost."""
+    """Queue the record for the thread of `start`; lose it if the queue is full. Count the step if it succeeded."""
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
@@ -92,14 +92,14 @@ def add_later(record: ActivityRecord) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """Keep the profile read for the thread, which stores and counts only the first read of each attempt and person."""
+    """Queue a profile read. The thread of `start` stores and counts only the first read of an attempt and person."""
     with _lock:
         if len(_waiting.reads) < MOST_WAITING:
             _waiting.reads.setdefault((attempt, person_id), (client_id, at))
 
 
 def flush() -> None:
-    """Write all waiting entries in one transaction. Raises django.db.Error: the entries are lost."""
+    """Write all waiting entries in one transaction. If this raises django.db.Error, the entries are lost."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
@@ -122,7 +122,7 @@ def _hour_of(at: datetime) -> datetime:
 
 
 def record_never_exchanged(since: datetime) -> bool:
-    """Count and record the codes issued after `since` that expired unredeemed. Return whether more may remain."""
+    """Count and, if `has_room`, record expired unused codes issued after `since`. Return whether more may remain."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
@@ -135,7 +135,7 @@ def record_never_exchanged(since: datetime) -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written. For PROOF_SECONDS after a success, return True without a test."""
+    """Return whether the database can be written. A successful test is not repeated for PROOF_SECONDS."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
@@ -163,7 +163,7 @@ def _work() -> bool:
 
 
 def start() -> None:
-    """Start the thread that writes the waiting entries about once a second. A crash loses the waiting entries."""
+    """Start the thread that runs `_work` about once a second. A crash of the process loses the waiting entries."""
     global _worker
     _worker = Worker("activity", _work, FLUSH_SECONDS)
     _worker.start()

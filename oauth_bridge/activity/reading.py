@@ -73,7 +73,7 @@ def latest_id() -> int:
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """Return a query for the records that the filters accept, the newest first. The query has no limit."""
+    """Return a query for the records that the filters accept, the newest first. `filters.limit` is not applied."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -100,7 +100,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 def login_marks(address: str) -> list[bytes]:
     """Return HMACs of an e-mail address: first under SECRET_KEY, then under each of SECRET_KEY_FALLBACKS.
 
-    If a typed address has no account, the record has the first HMAC instead of the address.
+    If somebody typed an address without an account, the record contains the first HMAC instead of the address.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 

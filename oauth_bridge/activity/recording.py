@@ -1,4 +1,4 @@
-"""Record the errors and events of a request in the activity log, after its answer is made. Specification 7."""
+"""Record the errors and events of a request in the activity log, after the response is made. Specification 7."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authentica
 
 
 def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
-    """Record or count the reported errors and the written events of the request. Never raises."""
+    """Record or count the errors in `subject().errors` and the events `written` during the request. Never raises."""
     try:
         for error in subject().errors:
             _record_error(request, error)
@@ -76,7 +76,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """For a page of a sign-in, note in `subject()` the step, and any application and attempt. Never raises."""
+    """On a sign-in page of `accounts`, set in `subject()` the step and any application and attempt. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -129,7 +129,7 @@ def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, *
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count a consent or an exchange. Record a sign-in or second factor that succeeded or waits for the person."""
+    """Count an issued or redeemed code. Record that a sign-in or second factor succeeded or waits for the person."""
     if step := COUNTED.get(event):
         counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
     is_new_address = event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
@@ -186,7 +186,7 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """Return what to record of a parameter: a masked address, a value that cannot be a credential, or the length."""
+    """Return the text to record: the masked `redirect_uri`, a value that cannot be a credential, or a length."""
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))

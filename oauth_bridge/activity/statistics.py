@@ -19,7 +19,7 @@ MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause of failures at a step. `client_id` is empty for unknown applications and sums over applications."""
+    """A cause of failures at a step. `client_id` is empty for unknown applications and in sums over applications."""
 
     client_id: str
     step: str
@@ -27,7 +27,7 @@ class Failing(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """Return the start of a period up to now: for one day, a full hour; for several days, midnight (UTC)."""
+    """Return when the last `days` days began: at midnight (UTC). For 1 day: the full hour before 24 hours ago."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -37,14 +37,14 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count refusals and failures, from the hour of `since` up to the hour before `until`."""
+    """Count refusals and failures. `since` and `until` are rounded down to full hours."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
 
 
 def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
-    """Count the successful exchanges by client_id, from the hour of `since` on."""
+    """Count the successful exchanges by client_id. `since` is rounded down to a full hour."""
     done = _counts(since, None, client_ids).filter(step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
 
@@ -56,7 +56,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """Count the known people who met this failure, in the newest MOST_RECORDS records of the application."""
+    """Count known people who met this failure since `since`, in the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

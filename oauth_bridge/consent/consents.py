@@ -33,7 +33,7 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or to which the person has lately signed in."""
+    """An application that the person has allowed, or has signed in to within `code_history.REDEEMED_KEPT_FOR`."""
 
     application: Application
     consent: Consent | None
@@ -47,13 +47,13 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return a digest of the application's details. If a detail changes, earlier consents no longer apply."""
+    """Return a digest of name, homepage and callback addresses. After a change, earlier consents do not apply."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether a consent covers the application and the facts. `agreed`: the consent's fingerprint and facts."""
+    """Return whether the consent `agreed` (fingerprint, facts) includes `facts` and the application is unchanged."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -68,7 +68,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether the consent page is necessary, apart from `prompt` and notices."""
+    """Return whether the consent page is necessary. If False, `prompt` or a notice may still require the page."""
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True
@@ -81,7 +81,7 @@ def has_allowed_before(person: User, application: Application, facts: Sequence[s
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store a consent without "don't ask again". If a valid "don't ask again" covers these facts, keep it instead."""
+    """Store a consent without "don't ask again". Store nothing if a valid "don't ask again" covers these facts."""
     # A remembered person may answer too: an outdated page, or a page that `prompt` requires.
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
@@ -118,7 +118,7 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """Delete the consent, and end the application's codes and tokens for the person.
 
-    A simultaneous authorization that has already read the consent still issues its code.
+    A request that read the consent before the deletion can still issue a code afterwards.
     """
     # Codes end before tokens, so that the token of a simultaneous redemption is revoked too.
     codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))

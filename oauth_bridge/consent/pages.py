@@ -1,4 +1,4 @@
-"""The consent page and other pages of an authorization, the list of a person's applications, and the export."""
+"""The consent page and other pages of an authorization, a person's list of applications, and the export of data."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ NEW_FOR = timedelta(days=30)
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
-    """Return the path that continues the request. The path is not bound to a person or browser session."""
+    """Return the path that continues the request, for any person and browser session. `more`: URL parameters."""
     return f"{reverse('authorize')}?{urlencode({FIELD_NAME: replace(pending, bound_to='').seal(), **more})}"
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`."""
+    """Redirect to the consent page, even if the consent is remembered. `cause`: a key of NOTICES (else OUTDATED)."""
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
@@ -75,7 +75,7 @@ def _switch_account(path: str) -> dict[str, str]:
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page. The page is shorter if the person allows PLAIN_FACTS once more."""
+    """Render the consent page. The page is shorter for PLAIN_FACTS that the person has allowed before."""
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
@@ -127,13 +127,13 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt that gets no further code (`codes.AlreadyRedeemed`).
 
-    A new attempt must begin at the application, because an application accepts a `state` only once.
+    Only the application can begin a new attempt, because each attempt needs a new `state` of the application.
     """
     return render(request, "oauth_bridge/already_signed_in.html", {"application": application})
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """Render the page that offers to mail a code, which confirms the e-mail address."""
+    """Render the page that offers to mail a code with which the person confirms the e-mail address."""
     send_code_url = return_path.url_of(reverse("send_code"), authorize_path(pending))
     context = {"application": application, "send_code_url": send_code_url}
     return render(request, "oauth_bridge/address_not_confirmed.html", context, status=403)
@@ -142,7 +142,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render `template` for a person who may not use the application, or whom the application does not expect."""
+    """Render `template` for a person who is not admitted or not expected. `url` leads back to the application."""
     path = authorize_path(pending)
     context = {
         "application": application,
@@ -155,7 +155,7 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application to which the request's return path leads."""
+    """Return the application of the authorization request in the return path (`accounts.return_path`), or None."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
 

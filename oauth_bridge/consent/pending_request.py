@@ -33,7 +33,7 @@ PAGE_LIFETIME_SECONDS = 3600
 class PendingRequest(AuthorizationRequest):
     """An authorization request with the values that its pages need.
 
-    `opened_at`: the Unix time of the link or consent page. `bound_to`: the consent page's person and browser session.
+    `opened_at`: Unix time when the link or consent page was opened. `bound_to`: the page's person and browser session.
     """
 
     attempt: str
@@ -42,7 +42,7 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """Return the request in `pending`, or begin a new request. Raises RequestError: as `unseal` or `from_query`."""
+        """Read the parameter `pending`, or begin a new request. Raises RequestError as `unseal` and `from_query`."""
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
@@ -79,15 +79,15 @@ class PendingRequest(AuthorizationRequest):
         return replace(self, bound_to=_bindings(request)[0], opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Return whether the consent page is of this person and browser session, and less than an hour old."""
+        """Return whether the consent page was shown to this person in this browser session less than an hour ago."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
         return is_fresh and any(constant_time_compare(self.bound_to, each) for each in _bindings(request))
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened, or an hour ago if that is later.
+        """The time when the application's link was opened, or one hour ago, whichever is later. A Unix time in seconds.
 
-        Without the limit of an hour, an old proof of identity would satisfy an old bookmark for ever.
+        Without the limit of one hour, an old proof of identity would satisfy an old bookmark of the link for ever.
         """
         # The first 48 bits of a UUID of version 7 are its time in milliseconds.
         return max((UUID(self.attempt).int >> 80) / 1000, time.time() - PAGE_LIFETIME_SECONDS)
@@ -97,18 +97,18 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def person_id(self) -> UUID | None:
-        """The ID of the person to whom the consent page was shown."""
+        """The ID of the person to whom the consent page was shown; None before the page is shown."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7): the time comes first, so new index entries are next to each other."""
+    """Return a UUID of version 7 (RFC 9562 §5.7) in hexadecimal. `asked_at` reads the time from this UUID."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"
 
 
 def _bindings(request: HttpRequest) -> list[str]:
-    """Return `bound_to` for this person and browser session: first under SECRET_KEY, then under each former key."""
+    """Return the valid values of `bound_to` for the request: first under SECRET_KEY, then under each former key."""
     digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
     return [f"{request.user.pk} {digest}" for digest in digests]

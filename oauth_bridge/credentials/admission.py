@@ -22,7 +22,7 @@ MEMBERS = get_user_model().groups.through
 
 
 def admits(person_id: str) -> str:
-    """Return the SQL condition that application `a` admits `person_id`: a column with its table, such as `u.id`."""
+    """Return an SQL condition: the application `a` admits the person. `person_id`: an SQL column, such as `u.id`."""
     return f"""(NOT a.is_restricted OR EXISTS (
                 SELECT 1 FROM {CHOSEN._meta.db_table} chosen
                   JOIN {MEMBERS._meta.db_table} member ON member.group_id = chosen.group_id

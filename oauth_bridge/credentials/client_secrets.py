@@ -1,4 +1,4 @@
-"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3."""
+"""Authenticate an application by its client secret, or a public client, which has none. Specification 5.1, 5.3."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret in a row of FIND_SECRETS. `is_expired`: expired or revoked. `is_noted`: a recent use is stored."""
+    """The columns of a secret in a row of FIND_SECRETS."""
 
-    pk: int
+    pk: int  # None: the application has no secret
     digest: bytes
-    is_expired: bool | None
-    is_noted: bool | None
+    is_expired: bool | None  # true also after a revocation
+    is_noted: bool | None  # a recent use is stored
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client by its secret, or a public client by the form field `public_field`.
+    """Authenticate the client by its secret. A public client must send the form field `public_field` and no secret.
 
-    If None, public clients are refused. Raises RequestError: the client is unknown or disabled, or has no valid proof.
+    `public_field` None: refuse public clients. Raises RequestError: an unknown or disabled client, or no valid proof.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -91,9 +91,9 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
 def _refusal(
     client: Client, form: dict[str, str], secrets: list[Secret], matching: list[Secret], now: datetime
 ) -> RequestError:
-    """Return the error for a client that is not authenticated. All failures run the same SQL statement.
+    """Return the error for a client that is not authenticated. All failures run the same SQL and take equally long.
 
-    Without a secret of the application, the message does not reveal whether the client exists.
+    A caller who sends no secret of the application does not learn from the message whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
@@ -152,7 +152,7 @@ def _cause(
 
 @transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    """Store the time of a use, unless a use within USE_NOTED_EVERY is stored or the row is locked."""
+    """Store the time of a use. Do nothing if a use within USE_NOTED_EVERY is stored, or if the row is locked."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
     # `skip_locked`: an exchange must not wait. A later use stores its time.
     free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)

@@ -1,4 +1,4 @@
-"""Read issued codes as the record of sign-ins, and mark first profile reads and codes that were never exchanged."""
+"""Read sign-ins from the table of codes. Store first profile reads there, and mark codes that nobody exchanged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
     """Return the number of the application's sign-ins within REDEEMED_KEPT_FOR, by callback address.
 
-    Only the newest MOST_LOOKED_THROUGH codes of all applications count, because codes have no index by application.
+    Only the newest MOST_LOOKED_THROUGH codes of all applications are read, because codes have no index by application.
     """
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
@@ -72,9 +72,9 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
 
 
 def presented(digest: bytes, named: str) -> tuple[UUID | None, UUID | None, str]:
-    """Return the attempt, the person and the client_id of the unredeemed code with this digest.
+    """Return attempt, person and client_id of the unredeemed code with this digest; None, None and "" if there is none.
 
-    If the application `named` exists, only a code of this application counts, and the client_id is `named`.
+    If `named` is the client_id of an application, find only a code of this application, and return `named`.
     """
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id
@@ -108,7 +108,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[AuthorizationCode]:
-    """Return the newest codes that fit the filters. A filter that is "" or None accepts all codes."""
+    """Return the newest codes that fit the filters, at most `limit`. A filter that is "" or None accepts all."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
@@ -131,9 +131,9 @@ def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCod
 
 
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
-    """Mark at most `limit` codes that expired unredeemed. No other worker gets these codes. Call this in a transaction.
+    """Mark at most `limit` codes issued after `since` that expired unredeemed. Call this in a transaction.
 
-    Return the number of the marked codes, and the marked codes without a record of an unsuccessful exchange.
+    Return their number, and those without a record of an unsuccessful exchange. Other workers do not get these codes.
     """
     now = timezone.now()
     # `expires_at` has no index, so `issued_at` narrows the search.

@@ -37,7 +37,7 @@ ISSUE = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """The attempt gets no new code. In most cases, its code was redeemed."""
+    """The attempt gets no new code, in most cases because the attempt's code was redeemed."""
 
 
 def issue(
@@ -53,7 +53,7 @@ def issue(
 ) -> str:
     """Issue a code, which replaces an earlier unredeemed code of the person's attempt. Specification 2.2.
 
-    Raises AlreadyRedeemed: the attempt's code was redeemed, is of another application, or is for a later request.
+    Raises AlreadyRedeemed: the attempt's code was redeemed, is of another application, or answers a later HTTP request.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -83,7 +83,7 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of a refused attempt. Raises AlreadyRedeemed: a code of the attempt was redeemed."""
+    """Delete the unredeemed code of an attempt that is refused. Raises AlreadyRedeemed: the code was redeemed."""
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)  # after the deletion, so that nobody can redeem the code between the two
 
@@ -99,7 +99,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """Explain why `code` has no row: return the cause for the activity log, and the code that replaced it."""
+    """Return why `code` has no row (a cause for the activity log, or ""), and the code that replaced it, or None."""
     if not CREDENTIAL.fullmatch(code):
         return "code_misshapen", None
     digest = digest_of(code)

@@ -1,4 +1,4 @@
-"""Make, list and end client secrets. Changes of an application's secrets wait for each other; exchanges do not wait."""
+"""Make, list and end client secrets. Changes for one application run one by one. Exchanges do not wait for them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class UnknownSecret(Exception):
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
-    """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once."""
+    """Make a secret. End older secrets after at most `overlap` (REVOKE_NOW: at once). Raises TooManySecrets."""
     number = lock(application) + 1
     now = timezone.now()
     ends_at = now + overlap
@@ -86,12 +86,12 @@ def rotate(
 
 
 def states(application: Application) -> list[ApplicationSecret]:
-    """Return the application's secrets, the latest first, with `is_still_used` set."""
+    """Return the application's secrets, latest first. `is_still_used` marks old secrets that are still in use."""
     return states_of([application.pk]).get(application.pk, [])
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """Return the secrets as `states` does, by the primary key of the application."""
+    """Return the secrets of each application as `states` does, by the application's primary key."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -115,7 +115,7 @@ def lock(application: Application) -> int:
 
 @transaction.atomic
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
-    """End one secret at once. With `is_leaked`, all codes and tokens of the application end too."""
+    """End a secret at once and, if `is_leaked`, all codes and tokens of the application. Raises UnknownSecret."""
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
     if secret is None:

@@ -1,4 +1,4 @@
-"""The claims about a person, and their values. Specification 2.4; OpenID Connect Core 1.0 §5.1, §5.4, §5.5."""
+"""Claims: data about a person for applications. Specification 2.4; OpenID Connect Core 1.0 §5.1, §5.4, §5.5."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """Return the known claims in the member `where` of the parameter `claims`. §5.5.
+    """Return the known claims in the member `where` of the request parameter `claims`, a JSON text. §5.5.
 
     Raises ValueError: the JSON or the member is malformed. Raises RecursionError: the JSON is nested too deeply.
     """
@@ -83,9 +83,9 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """Return the values that a request wants for the claim `name`, and whether the claim is essential. §5.5.1.
+    """Return the values that a request wants for the claim `name` of the ID token, and whether the claim is essential.
 
-    `parameter`: the parameter `claims`, which `asked_by_parameter` must accept. An empty list: any value is accepted.
+    §5.5.1. An empty list: any value is accepted. `parameter`: a parameter `claims` that `asked_by_parameter` accepts.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -95,9 +95,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """Return the values of the claims `names`. `groups`: those groups of the application that the person is in.
+    """Return the claims `names` with their values. `groups`: the person's groups that the application also has.
 
-    Raises RequestError: the person's e-mail address is not confirmed.
+    Raises RequestError: the person's e-mail address is not confirmed. If `updated_at` is unknown, it is left out.
     """
     if person.email_verified_at is None:
         subject().person = person.pk

@@ -20,7 +20,7 @@ SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """Return the document of both metadata paths. Clients of RFC 8414 ignore unknown members."""
+    """Return one document for OpenID Connect and for RFC 8414, whose clients ignore unknown members."""
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,

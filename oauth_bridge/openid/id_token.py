@@ -32,7 +32,7 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Return a signed ID token. `now`: the Unix time in seconds. `person_claims`: the claims of `granted.id_token`."""
+    """Return a signed ID token. `now`: a Unix time. `person_claims`: names and values of `granted.id_token`."""
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -52,7 +52,7 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """Return the client_id and the `sub` of an ID token, separated by a space; empty if `verified` raises NotOurs."""
+    """Return the client_id and `sub` of an ID token, separated by a space; "" if `verified` raises NotOurs."""
     try:
         content = verified(token)
     except NotOurs:
@@ -65,7 +65,7 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """Return the claims of an ID token of this service, even if the token is expired."""
+    """Return the claims of an ID token of this service, even if the token is expired. Raises NotOurs."""
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
         # Before the signature is verified, the header is used only to find the key, which determines the algorithm.

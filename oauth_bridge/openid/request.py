@@ -1,6 +1,6 @@
 """Requests with the scope `openid`, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
 
-Without this scope (plain OAuth 2.0), the values of the parameters in NAMES are ignored.
+A request without this scope is plain OAuth 2.0, in which the values of the parameters in NAMES are ignored.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The claims to send, and how the person signed in. Stored with the code and token. `auth_time`: a Unix time."""
+    """The claims to send, the nonce, and how the person signed in. Stored with the code and the token."""
 
     userinfo: list[str]
     id_token: list[str]
     nonce: str = ""
-    auth_time: int | None = None
+    auth_time: int | None = None  # a Unix time
     amr: list[str] | None = None
     acr: str = ""
 
@@ -53,9 +53,9 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requirements of a request. `max_age` is in seconds. The person's `sub` must equal each of `subs`.
+    """The requirements of a request. `max_age` is in seconds. `subs` may contain only the person's `sub`.
 
-    `wants_two_factors`: a person who has a second factor must use it. `needs_two_factors`: everybody must (§5.5.1.1).
+    `wants_two_factors`: people who have a second factor must use it. `needs_two_factors`: all people must (§5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """Read the requirements from parameters that `fault` accepts. Plain OAuth 2.0 has no requirements."""
+        """Read the requirements of a request in which `fault` found nothing. Plain OAuth 2.0 has no requirements."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")
@@ -90,7 +90,7 @@ NOTHING = Asked()
 
 
 class Need(Enum):
-    """What a request still needs from the person, in the order in which the person is asked."""
+    """What a request still needs from the person. `need` checks for these needs in this order."""
 
     OTHER_ACCOUNT = auto()  # the request expects another person
     PROOF = auto()
@@ -99,7 +99,7 @@ class Need(Enum):
 
 
 def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
-    """Return what the request needs next. A proof after `asked_at` (Unix time) meets `prompt=login` and `max_age`."""
+    """Return the next need, or None. A proof of identity after `asked_at` (a Unix time) is always recent enough."""
     if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
         return None
     person, proof = cast("User", request.user), reauthentication.proof_of(request)
@@ -131,7 +131,7 @@ def is_posted(parameters: Mapping[str, str]) -> bool:
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """Return the first fault in the parameters of OpenID Connect."""
+    """Return the first fault in the parameters of OpenID Connect, or None."""
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT
@@ -160,7 +160,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """Return the facts to which the person agrees."""
+    """Return the facts about the person that the request asks for. The consent page lists these facts."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -171,7 +171,7 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], *, profile_in_id_token: bool
 ) -> Granted | None:
-    """Return the grant to store. With `profile_in_id_token`, the ID token also contains the claims of the scopes."""
+    """Return the grant to store, or None. With `profile_in_id_token`, the ID token also has the scopes' claims."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

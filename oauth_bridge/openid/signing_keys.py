@@ -64,7 +64,7 @@ def signer(algorithm: str) -> Signer:
 
 
 def published() -> list[dict[str, Any]]:
-    """Return the public keys as JWKs, at least one for each algorithm. RFC 7517 §5."""
+    """Return the public keys as JWKs (JSON Web Keys). Make a key for each algorithm without one. RFC 7517 §5."""
     is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
     rows = list(SigningKey.objects.filter(is_needed, revoked_at=None))
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
@@ -101,7 +101,7 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """Revoke all keys. For a restored backup, which may contain keys that were revoked later."""
+    """Revoke all keys, and return their number. A restored backup may contain keys that have been revoked since."""
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
