@@ -12,6 +12,6 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Turns off the autodiscovery of admin modules: those of allauth and django-oauth-toolkit show credentials."""
+    """Does not import `admin` modules by itself: those of allauth and django-oauth-toolkit would show credentials."""
 
     default_site = "oauth_bridge.administration.site.Site"

@@ -30,7 +30,7 @@ WHITE = "#ffffff"
 
 @dataclass(frozen=True)
 class File:
-    """A file with a digest of its content in its URL, so that caches may keep it."""
+    """A file whose URL contains a digest of its content. A changed file has a new URL, so caches may keep files."""
 
     content: bytes
     extension: str
@@ -46,7 +46,7 @@ class File:
 
 
 def logo(name: str) -> File | None:
-    """Return the picture at the path in the environment variable `name`, or None if the variable is not set."""
+    """Return the picture at the path in the variable `name`, or None if unset. Raises ImproperlyConfigured."""
     path = env.raw(name)
     if not path:
         return None
@@ -69,7 +69,7 @@ def color(name: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio, from 1 to 21. WCAG 2.2."""
+    """Return the contrast ratio of two colours such as "#17695d", from 1 to 21. WCAG 2.2."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -82,7 +82,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return the files to serve: "mark", for a logo or a colour, and "stylesheet", for a colour."""
+    """Return "mark" (the logo, or our mark in the colour) and "stylesheet" (only for a colour). {}: neither is set."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

@@ -1,4 +1,4 @@
-"""System checks of the configuration. `docs/operations.md` explains each id."""
+"""System checks of the configuration. `docs/operations.md` explains the ids of their messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what matters if other machines can reach the service."""
+    """A deployment check of the settings that matter if other machines can reach the service."""
     found = [
         _message(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))
@@ -62,7 +62,7 @@ def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied. Without `--database`, nothing is checked."""
+    """Check that all migrations are applied. Without `databases`, check nothing. If the database is away, only warn."""
     try:
         missing = health.missing_migrations() if databases else []
     except DatabaseError:
@@ -76,7 +76,7 @@ def database_is_migrated(
 
 @register(Tags.database)
 def database_is_utf8(app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check that PostgreSQL can store every character. `migrate` runs this check too."""
+    """Check that a PostgreSQL database uses UTF-8. Without `databases`, or if the database is away, check nothing."""
     if not databases or connection.vendor != "postgresql":
         return []
     try:

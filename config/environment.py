@@ -1,4 +1,4 @@
-"""Read environment variables, with a function for each kind of value. No error shows a password."""
+"""Functions that read environment variables. A wrong value raises ImproperlyConfigured. No error shows a password."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _known: set[str] = set()
 
 
 def raw(name: str) -> str:
-    """Return the stripped variable or, for a name in SECRET, the content of its file. An empty text means unset."""
+    """Return the stripped variable, or "". A variable NAME in SECRET may be in a file, whose path is in NAME_FILE."""
     _known.update((name, name + FILE) if name in SECRET else (name,))
     value = os.environ.get(name, "").strip()
     path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
@@ -55,7 +55,7 @@ def raw(name: str) -> str:
 
 
 def refuse_unknown() -> None:
-    """Raise ImproperlyConfigured for a name that seems misspelt. Call this after all variables are read."""
+    """Raise ImproperlyConfigured if a variable that was not read seems to be for this service. Call this last."""
     for name in sorted(set(os.environ) - _known):
         injected = INJECTED.fullmatch(name)
         if injected and f"{injected[1]}_SERVICE_HOST" in os.environ:
@@ -72,7 +72,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield the value or `default`. A ValueError in the block becomes ImproperlyConfigured with the valid `form`."""
+    """Yield the variable or `default`. A ValueError in the `with` block becomes an error with the valid `form`."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -122,7 +122,7 @@ def _is_host(host: str) -> bool:
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
-    """Return the host, an IPv6 address in brackets, and the port or None. Raises ValueError: malformed."""
+    """Return the host (IPv6: in brackets) and the port (None: not given). Raises ValueError: `netloc` is malformed."""
     parts = urlsplit(f"//{netloc}")
     name, port = parts.hostname or "", parts.port
     host = f"[{name}]" if ":" in name else name
@@ -142,7 +142,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return an https address or "". `is_support` also allows mailto: and an http address of this machine."""
+    """Return an https address, or "" if unset. `is_support` also allows mailto: and an http address of this machine."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
@@ -163,7 +163,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> str:
-    """Return the hosts of the origins, separated by commas. If an origin is on loopback, add LOOPBACK_HOSTS."""
+    """Return the origins' hosts, separated by commas. Add LOOPBACK_HOSTS if `is_loopback` is true of an origin."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
@@ -175,7 +175,7 @@ def _items(value: str) -> list[str]:
 
 
 def hosts(name: str, default: str) -> list[str]:
-    """Return host names for ALLOWED_HOSTS, where `.example.com` also matches subdomains."""
+    """Return the hosts for ALLOWED_HOSTS. There, `.example.com` means example.com and its subdomains."""
     with _value(name, default, "host names in ASCII separated by commas, without scheme, port or path") as value:
         names = _items(value.lower())
         _require(names and all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
@@ -194,7 +194,7 @@ def bind(name: str, default: str, *, taken: str = "") -> str:
 
 
 def audit_log(name: str, default: str) -> dict[str, Any]:
-    """Return the configuration of the handler of security events, or {} if they go to the service's log."""
+    """Return the settings of the logging handler for security events, or {} if the service's log takes the events."""
     form = "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"
     with _value(name, default, form) as value:
         parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
@@ -214,7 +214,7 @@ def audit_log(name: str, default: str) -> dict[str, Any]:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES`. Make the folder of an SQLite file if it is missing."""
+    """Return an entry for `DATABASES`. If the folder of an SQLite file is missing, make the folder."""
     form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
     with _value(name, default, form) as value:
         if value.partition("://")[0].lower() in ("postgres", "postgresql"):
@@ -243,7 +243,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address or "". Refuse a query, and redis:// without a host; the Redis client accepts both."""
+    """Return the URL, or "" if unset. Refuse a query and a missing host, although the Redis client accepts them."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
@@ -301,7 +301,7 @@ def secret_keys(name: str, default: str) -> list[str]:
 
 
 def secret_key(name: str, default: str, *, path: Path) -> str:
-    """Return the key or, if none is set, a key for development that is generated once and kept at `path`."""
+    """Return the key. If the variable is unset, generate a key for development once and keep it in the file `path`."""
     with _value(name, default, "text in UTF-8") as value:
         if value:
             return value
@@ -325,7 +325,7 @@ def private_folder(path: Path) -> None:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return "N/period" for each limit: its RATE_ variable or the default. Return {} if `switch` is off."""
+    """Return rates such as {"token": "600/m"} from RATE_TOKEN or the default, or {} if the variable `switch` is off."""
     found = {}
     for name, default in defaults.items():
         with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:

@@ -83,7 +83,7 @@ def on_starting(server: Arbiter) -> None:
 
 
 def serve_metrics(bind: str) -> WSGIServer:
-    """Serve the metrics of all workers at `bind`. https://prometheus.github.io/client_python/multiprocess/."""
+    """Start a server for the metrics of all workers. https://prometheus.github.io/client_python/multiprocess/."""
     host, _, port = bind.rpartition(":")
     # Set before the import, because prometheus_client decides during its import whether to count in files.
     os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")

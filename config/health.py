@@ -38,7 +38,7 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and writable, else 503. Redis and the purge do not matter."""
+    """Return 200 if the database answers, is migrated and writable, else 503. Redis and last purge are only shown."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
@@ -85,7 +85,7 @@ def start() -> None:
 
 
 def read_metrics() -> bool:
-    """Set the metrics from the database. Return False, so that the thread pauses."""
+    """Set the metrics from the database. Return False, so `Worker` waits for PAUSE_SECONDS. Raises django.db.Error."""
     limit = Timer(WAIT_SECONDS, events.DATABASE_UP.set, [0])
     limit.start()
     try:

@@ -1,4 +1,4 @@
-"""The log: a JSON object per line on standard error, without credentials. AUDIT_LOG may take the security events."""
+"""The log: a JSON object per line on standard error, without credentials. AUDIT_LOG can move the security events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AUTHPRIV = 10 << 3  # the syslog facility for security messages; 6 is the severi
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON, with the extras that are texts, numbers, booleans or None."""
+    """Formats a record as one line of JSON. Leaves out `extra` values that are no text, number, boolean or None."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -52,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """Return type, text and frames of the exception and its causes, at most CHAIN_MAX_LENGTH in all."""
+    """Return type, text and frames of the exception and of its causes. Stop after CHAIN_MAX_LENGTH exceptions."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
     while link is not None and len(chain) < CHAIN_MAX_LENGTH:
@@ -69,13 +69,13 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """Return the first line. Quoted texts become "…" unless they look like names, because messages quote input."""
+    """Return the first line. Messages quote input, so a quoted text becomes "…" unless it looks like a name."""
     line = text.partition("\n")[0]
     return _QUOTED.sub(lambda found: found[0] if _IDENTIFIER.fullmatch(found[2]) else "…", line)[:TEXT_MAX_LENGTH]
 
 
 class GunicornFilter(logging.Filter):
-    """Removes parts of requests from the messages of gunicorn."""
+    """Removes parts of requests from gunicorn's messages. Messages about faults of clients get the level INFO."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
@@ -91,7 +91,7 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Appends events to the file `path`, or sends them to syslog: on this machine or, by UDP, on `host`. RFC 3164."""
+    """Writes events to the file `path`, by UDP to the syslog of `host`, or else to this machine's syslog. RFC 3164."""
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class AuditHandler(logging.Handler):
 
 
 def keep_off_terminal() -> None:
-    """On a terminal, log only warnings and errors. Call this before the settings are read."""
+    """If standard error is a terminal, log only warnings and errors. Call this before the settings are read."""
     if sys.stderr and sys.stderr.isatty():
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 

@@ -1,4 +1,4 @@
-"""All paths of the site."""
+"""The paths of the site, except static files, and the handlers of errors."""
 
 from functools import partial
 

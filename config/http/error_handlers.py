@@ -1,4 +1,4 @@
-"""The answers to exceptions that no view handles, to refused CSRF checks and to wrong hosts."""
+"""The answers to exceptions that no view handles, to failed CSRF checks and to wrong hosts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Answer a request that is malformed, too large or for another host, or whose session has ended."""
+    """Answer a request that is malformed, too large or for a wrong host, or whose session has ended meanwhile."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -77,7 +77,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """Return 400. Name the hosts of ALLOWED_HOSTS only with DEBUG or if the client seems to be on this machine."""
+    """Return 400. The response names ALLOWED_HOSTS only with DEBUG, or if the client seems to be on this machine."""
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     host = _logged_host(request, hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
@@ -87,7 +87,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 
 def host_changed(request: HttpRequest) -> HttpResponse:
-    """Return 400. A proxy has changed the host, so a redirect would lead to the same request again."""
+    """Return 400. A proxy changes the Host header, so a redirect to AUTH_URL would lead to the same request again."""
     host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
     return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
 
@@ -116,7 +116,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to a page that has the form. Return None if no page has it, or if it would be refused again."""
+    """Return a redirect to a page with the form, or None if there is no such page, or the form would fail again."""
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
     pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)

@@ -44,7 +44,7 @@ READY = "/health/ready"  # to a load balancer, "not ready" is no error
 
 
 class RequestLogMiddleware:
-    """Gives each request a reference, and logs the route instead of the path, because a path may contain a key."""
+    """Sets the reference; logs and counts the request and its errors. Logs no path: a path may contain a secret."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -92,7 +92,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def proxy_ids(request: HttpRequest) -> dict[str, str]:
-    """Return the well-formed `request_id`, `trace_id` and `parent_id` of a trusted proxy, for the log."""
+    """Return the ids that a trusted proxy sends in X-Request-ID and traceparent, for the log. Omit malformed ids."""
     found: dict[str, str] = {}
     if not network.is_proxy(request.META.get("REMOTE_ADDR", "")):
         return found
@@ -110,7 +110,7 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 
 
 class BoundsMiddleware:
-    """Bounds headers and multipart bodies, because the time to parse them grows faster than their length."""
+    """Refuses long headers and needless multipart forms: the time to parse them grows faster than their length."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -137,7 +137,7 @@ class BoundsMiddleware:
 
 
 class OriginMiddleware:
-    """Keeps pages and cookies at the host of `AUTH_URL` if ORIGINS_ARE_SET. No header sets an origin or a scheme."""
+    """If ORIGINS_ARE_SET, redirects pages to the host of AUTH_URL. At other hosts, cookies are neither read nor set."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

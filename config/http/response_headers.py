@@ -34,7 +34,7 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds headers for security, caches (RFC 6749 §5.1), other origins, the reference and the body's length."""
+    """Adds headers for security, caches (RFC 6749 §5.1) and other origins, and X-Reference and Content-Length."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

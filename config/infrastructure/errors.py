@@ -31,7 +31,7 @@ FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follow
 
 
 class TranslatableText:
-    """A part of a sentence. `details` are inserted, and several texts become "a, b and c"."""
+    """A translatable part of a sentence. Several `texts` become "a, b and c". `details` are put into the texts."""
 
     def __init__(self, *texts: str, **details: object) -> None:
         self.texts, self.details = texts, details
@@ -50,7 +50,7 @@ class TranslatableText:
 
 
 class Fault(Enum):
-    """A kind of error. Its name in lower case is its code in logs and metrics, and is unique in all packages."""
+    """A kind of error. Its name in lower case is its code in logs and metrics, so no two faults have the same name."""
 
     def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
         self.status = status
@@ -140,7 +140,7 @@ def subject() -> Subject:
 
 
 class RequestError(Exception):
-    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence."""
+    """Rejects the request. The response gets `headers`. `details` are put into the public sentence of the fault."""
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
         super().__init__(fault.name)  # so that no traceback shows a part of the request
@@ -160,14 +160,14 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add a cause and private facts, and return this error. Values that are already set stay."""
+        """Add `cause` and `private`, the facts for the logs. Keep values that are already set. Return this error."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the logs. Call this once for each error answer, also for a form that is shown again."""
+    """Log the error when the request ends. Call this once for each error response and each form shown again."""
     known = of_subject.get()
     if known is None:
         write(error)

@@ -24,7 +24,7 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address or /64 network, or UNKNOWN. X-Forwarded-For counts from TRUSTED_PROXIES only."""
+    """Return the client's address (IPv6: its /64 network) or UNKNOWN. Only TRUSTED_PROXIES may set X-Forwarded-For."""
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
     return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
@@ -92,7 +92,7 @@ def is_ip_address(host: str) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether the text is an IP address without brackets, or a name in lower case."""
+    """Return whether the text is an IP address without brackets, or a host name in lower case."""
     return is_ip_address(host) or _NAME.fullmatch(host) is not None
 
 
@@ -108,7 +108,7 @@ def new_reference() -> str:
 
 
 def typed_reference(text: str) -> str:
-    """Return the reference that the text means: small letters, spaces, hyphens, O for 0, I and L for 1 are accepted."""
+    """Return the typed text as a reference: in capitals, without spaces and hyphens, 0 for O, and 1 for I and L."""
     return typed_code(text).upper().translate(_MISREAD)
 
 

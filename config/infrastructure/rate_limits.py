@@ -62,7 +62,7 @@ class Counter(NamedTuple):
 
 
 def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
-    """Return the counter of a network address and, for IPv6, the counter of its site."""
+    """Return the counter of a network address. For IPv6, add a counter of the /48 network, with SITE times the rate."""
     counters = [Counter(name, address, times)]
     if site := site_of(address):
         counters.append(Counter(name, site, times * SITE))
@@ -70,21 +70,21 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 
 
 def count(*counters: Counter) -> int:
-    """Add an event to each counter, up to the first full one. Return 0, or the seconds (at least 1) to wait.
+    """Add an event to each counter, until one is full. Return the seconds to wait (at least 1), or 0 if none is full.
 
-    Pass the narrowest limit first: a client whose own limit is full then does not use up a shared limit.
+    Pass a client's own counter before shared counters, so that a client beyond its own limit fills no shared counter.
     """
     return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
 
 def exceeded(*counters: Counter) -> int:
-    """Return 0, or the seconds (at least 1) to wait if a limit is full. No event is counted."""
+    """Return the seconds to wait (at least 1) if a counter is full, else 0. Add nothing to the counters."""
     # The last limit is the widest. While it is full, invented keys make no new counters in memory.
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """Count an event unless a limit is full. Parameters and return value are those of `count`."""
+    """If no counter is full, add an event to each. Parameters and return value are those of `count`."""
     return exceeded(*counters) or count(*counters)
 
 
@@ -130,7 +130,7 @@ outage = Outage()
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis does not answer, `add`, `get`, `set` and `delete` return a fallback."""
+    """Django's Redis cache. While Redis is away, `add` returns True, `get` returns `default`, and `delete` False."""
 
     @functools.cached_property
     def client(self) -> Redis:  # used by one thread
@@ -176,7 +176,7 @@ _lock = threading.Lock()
 
 
 class RateLimitCache(FailOpenRedisCache):
-    """django-ratelimit's cache. To save round trips, `add` counts, and the next `incr` or `get` returns the count."""
+    """django-ratelimit's cache. To save a call to Redis, `add` counts, and `incr` and `get` only return this count."""
 
     # The caller sets these before each event. `block_size` is the number of counts to take from Redis at once.
     block_size = 1

@@ -1,4 +1,4 @@
-"""AES-GCM encryption. Sealing derives the key from SECRET_KEY and the purpose."""
+"""AES-GCM encryption. `seal` and `unseal` derive the key from SECRET_KEY and the purpose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content, or None if no SECRET_KEY or fallback has sealed it for this purpose and `bound_to`."""
+    """Return the content. None: `sealed` was made with an unknown key, another `purpose` or another `bound_to`."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:
@@ -46,7 +46,7 @@ def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content, or None if the key, `bound_to` or `encrypted` differs."""
+    """Return the content, or None if `encrypt` did not make `encrypted` with this `key` and `bound_to`."""
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
     except (InvalidTag, ValueError):  # ValueError: the encrypted content is shorter than a nonce

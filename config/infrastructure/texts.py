@@ -24,7 +24,7 @@ _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible charac
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raise ValidationError for control characters, changes of direction, and a text that is invisible."""
+    """Raise ValidationError if the text has a control character or a change of text direction, or is invisible."""
     seen = text.strip()  # forms strip white space, so a text of nothing else is accepted
     if (seen and all(map(is_unseen, seen))) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
@@ -46,13 +46,13 @@ def typed_code(text: str) -> str:
 
 
 def first_grapheme(text: str) -> str:
-    """Return the first character with its accents or the parts of its emoji; "" for an empty text."""
+    """Return the first character that a person sees, with accents or as a whole emoji. Return "" for an empty text."""
     found = _GRAPHEME.match(text)
     return found[0] if found else ""
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
-    """Return the error of a command. A sentence about a field begins with `options[field]` or the field's name."""
+    """Return `problem` as a CommandError. A sentence about a field begins with `options[field]` or the field's name."""
     texts = problem.messages
     if hasattr(problem, "error_dict"):
         names = {"__all__": "", **(options or {})}
@@ -62,5 +62,5 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def shown(text: str) -> str:
-    """Return the text for a terminal, with numbers for unprintable characters."""
+    """Return the text for a terminal. Unprintable characters are replaced by their hexadecimal numbers."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

@@ -1,4 +1,4 @@
-"""The Arabic formats of date and time. Django has no Arabic format of both together."""
+"""The Arabic formats of date and time. Django has no Arabic format for a date with a time."""
 
 DATE_FORMAT = "j F Y"
 TIME_FORMAT = "H:i"

@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """The columns of a model for a SELECT: those in `names`, by default all, that are not in `without`."""
+    """The columns of a model for a SELECT: those in `names` (by default all), except those in `without`."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -37,7 +37,7 @@ class Rows(Generic[M]):
         return ", ".join(f"{alias}.{field.column}" for field in self._fields)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """Return an instance with the values, which are in the order of `columns`."""
+        """Return a model instance. Pass the values in the order of `columns`. The model's other fields are deferred."""
         if not is_postgresql():
             values = tuple(map(_from_sqlite, self._fields, values))
         return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of((*values, DEFERRED)))
@@ -59,7 +59,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. A PostgreSQL connection keeps a cursor for each `statement`, so write no value into the text."""
+    """Return all rows. Write no value into `statement`: a PostgreSQL connection keeps a cursor for each statement."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -73,7 +73,7 @@ def adapted(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """Return the UUID of a column, which is a text on SQLite."""
+    """Return the value as a UUID. SQLite returns UUIDs as text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 

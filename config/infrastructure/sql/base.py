@@ -25,13 +25,13 @@ MIGRATION_LOCK_TIMEOUT_MS = 200
 
 
 def limit_statements() -> None:
-    """Limit the time of statements in a process that serves requests. Call this before the process connects."""
+    """Limit the time of statements and lock waits in a server process. Call this before connecting to the database."""
     session_timeouts["statement_timeout"] = STATEMENT_TIMEOUT_SECONDS
     session_timeouts["lock_timeout"] = REQUEST_LOCK_TIMEOUT_SECONDS
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for a PostgreSQL URL. Raises ValueError: the URL or an option is malformed."""
+    """Return the entry of `DATABASES` for a PostgreSQL URL. Raises ValueError: the URL or an option is invalid."""
     # The texts of the errors continue a sentence of the caller, and contain no password.
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
@@ -80,7 +80,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Makes an atomic migration fail if a table stays locked. `manage.py migrate` then repeats the migration."""
+    """Makes an atomic migration fail if a table stays locked. `manage.py migrate` repeats such a migration."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -123,7 +123,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return own | super().get_connection_params()
 
     def is_usable(self) -> bool:
-        """Return whether the connection works. If the server has closed it, its socket has something to read."""
+        """Return whether the connection works. Send a query only if the socket has input, such as a close."""
         if self.errors_occurred:  # a prepared statement for a changed table would fail for ever on the connection
             return False
         try:

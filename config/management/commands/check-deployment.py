@@ -1,4 +1,4 @@
-"""`manage.py check-deployment`: check what this installation uses, and print problems and fixes."""
+"""`manage.py check-deployment`: check the settings, database, Redis and mail server, and print problems and fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py migrate`: try again if PostgreSQL has rolled a migration back because it did not get a lock."""
+"""`manage.py migrate`: try again if PostgreSQL has rolled back a migration because the migration got no lock."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from oauth_bridge.openid import signing_keys
 
 
 class SealedColumn(NamedTuple):
-    """A column of sealed values. If `member` is set, the value is this member of a JSON object, in base64."""
+    """A column of encrypted values. With `member`, the column is a JSON object, and `member` is the value in base64."""
 
     kind: str
     model: str
@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def _reseal(column: SealedColumn, row_id: Any) -> str:
-    """Seal the value anew if a former key sealed it. Return "old" if so, else "current", "unreadable" or "empty"."""
+    """If a former key sealed the value, reseal it and return "old". Else return "current", "unreadable" or "empty"."""
     row: Any = apps.get_model(column.model)._default_manager.select_for_update().filter(pk=row_id).first()
     stored: Any = getattr(row, column.column, None)  # None: the row was deleted meanwhile
     value = stored.get(column.member) if stored and column.member else stored
