@@ -49,7 +49,7 @@ class Backend:
         pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return [], where the toolkit expects scopes, and the request. Raises RequestError: it cannot be verified."""
+        """Verify the request. Return [] (the toolkit expects scopes) and the verified request. Raises RequestError."""
         is_post = request.method == "POST"
         form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
         query = parameters.of_query(request)
@@ -61,7 +61,7 @@ class Backend:
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
     ) -> Response:
-        """Return the callback address with a code or an error. Raises AlreadyRedeemed: the attempt gets no new code."""
+        """Return the callback address with a code if `allow`, otherwise with an error. Raises AlreadyRedeemed."""
         pending = verified.pending
         if not allow:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.

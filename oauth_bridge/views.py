@@ -189,7 +189,7 @@ class TokenView(ToolkitTokenView):
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """Describe a token of the calling application. RFC 7662. The toolkit's view would describe any token."""
+    """Describe a token of the calling application. RFC 7662. The toolkit's view describes any application's token."""
     form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 

@@ -57,7 +57,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache  # the settings are part of the key, so that a test may change a setting
 def _rendered(name: str, *_settings: str) -> dict[str, Any]:
-    """Return the title (the first line), the rest as HTML, and the headings of a document."""
+    """Return the `title` (the first line), the `body` as HTML, and the `headings` of a document."""
     from markdown_it import MarkdownIt  # only a worker that serves a document needs the library
 
     text = openapi.reference() if name == "reference" else source(name)
@@ -86,7 +86,7 @@ def anchor(words: str) -> str:
 
 
 def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Return the HTML at the beginning of a table. On a narrow screen, a wide table scrolls, also by keyboard."""
+    """Return the HTML that opens a table. A table with more than FITTING_COLUMNS columns scrolls, also by keyboard."""
     columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
     if columns <= FITTING_COLUMNS:
         return "<div><table>\n"
@@ -121,7 +121,7 @@ def source(name: str) -> str:
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """Return the document's code blocks in `language` (empty: any), by their names. Blocks with one name are joined."""
+    """Return the document's code blocks (in `language`, if given) by name. Blocks with the same name are joined."""
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):

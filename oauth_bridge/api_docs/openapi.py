@@ -61,7 +61,7 @@ def fill(text: str, **values: str) -> str:
 
 
 def source() -> Json:
-    """Return openapi.json with the addresses, name and version of this service, and with the members `x-…`."""
+    """Return openapi.json with the addresses, name and version of this service. The members `x-…` are kept."""
     described: Json = json.loads(fill(FILE.read_text(encoding="utf-8")))
     described["info"] |= {"title": settings.SERVICE_NAME, "version": settings.VERSION}
     return described
@@ -81,7 +81,7 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
-    """Yield each fault of `marks` (an operation or `x-callback`), and its sentence, filled with example values."""
+    """Yield each fault that `marks` (an operation or `x-callback`) names, and its sentence with example values."""
     lists, common = described["x-faults"], described["x-examples"]
     # Each name in `marks["x-faults"]` is that of a list in `lists`, or of one fault.
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
@@ -108,7 +108,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 
 
 def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: Json, *, for_browsers: bool) -> Json:
-    """Return the response of the operation `marks` with the error `status`. `same`: the errors to show as examples."""
+    """Return the OpenAPI response of the operation `marks` for an HTTP status. `same`: the errors with this status."""
     names = list(dict.fromkeys(fault.error for fault, _sentence in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {}
@@ -133,7 +133,7 @@ def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: J
 
 
 def reference() -> str:
-    """Return the parameters, responses and examples of all operations except REPEATED, as Markdown."""
+    """Return Markdown with the parameters, responses and examples of all operations except REPEATED."""
     described = document()
     lines = ["# Reference", "", f"This page is made from `{settings.BASE_URL}/openapi.json`, which tools can read.", ""]
     lines.append(described["info"]["description"])

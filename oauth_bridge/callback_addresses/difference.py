@@ -104,7 +104,7 @@ def _parsed(address: str) -> _Address:
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> tuple[str, list[str]]:
-    """Return the registered address nearest to `sent` ("" if none is near), and the differences: keys of REASONS."""
+    """Return the registered address nearest to `sent` ("" if none is near) and the differences (keys of REASONS)."""
     if sent in registered:
         return sent, []
     for each in registered:
@@ -135,7 +135,7 @@ def reason(differs: Iterable[str]) -> str:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return pieces of both addresses as triples: the sent piece, the registered piece, whether both are equal."""
+    """Return triples: a piece of `sent`, the piece of `registered` in its place, and whether the pieces are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -145,7 +145,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks and double encoding. Return the names of those found, and the address."""
+    """Remove white space, quotes and double encoding. Return what was found (keys of REASONS) and the clean address."""
     stripped = sent.strip(_UNSEEN)
     unquoted = stripped.strip(f"{_QUOTATION_MARKS}<>{_UNSEEN}")
     found = {
@@ -196,7 +196,7 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return untranslated words for the parts that are probably wrong, such as "the port". `is_cut`: a part is lost.
+    """Return untranslated words for the parts that are probably wrong, such as "the port". `is_cut`: a part was lost.
 
     A loopback address is compared with the registered loopback addresses. For any other address, the words are guessed
     from `address` alone, so that they reveal no registered address.

@@ -27,7 +27,7 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     """Return the address, percent-encoded for an `error_description`. "..." replaces the credentials in `without`.
 
-    An `address` without a scheme may be a credential. For it, return words such as "not an absolute address".
+    If the address has no scheme, it may be a credential. Then return only words such as "not an absolute address".
     """
     if ENCODED_SCHEME.match(address):
         return "percent-encoded twice"

@@ -29,7 +29,7 @@ INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
 def without_loopback_port(uri: str) -> str:
-    """Return an http loopback address without its port, or "" for any other address. RFC 8252 §7.3."""
+    """Return `uri` without its port if it is an http loopback address with a port, otherwise "". RFC 8252 §7.3."""
     found = LOOPBACK_WITH_PORT.match(uri)
     return found[1] + uri[found.end() :] if found and is_port(found[2]) else ""
 
@@ -51,7 +51,7 @@ def validate_lines(text: str) -> None:
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field with the addresses, one per line, to which people return after a sign-out."""
+    """Validate a text field with one address per line. People return to one of these addresses after a sign-out."""
     _validate_each(split_lines(text), {"state"})
 
 
@@ -69,7 +69,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """Return why the address cannot be registered, or None. `taken`: query parameters that only this service adds."""
+    """Return why the address cannot be registered, or None. `taken`: query parameters reserved for this service."""
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
     if not VISIBLE_ASCII.fullmatch(uri):
@@ -116,7 +116,7 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
 
 
 def hints(uri: str, *, is_public: bool) -> list[str]:
-    """Return sentences about what is unusual in a valid address. The list is empty unless the scheme is http(s)."""
+    """Return sentences about what is unusual in a valid http or https address. For other schemes, the list is empty."""
     parts = urlsplit(uri)
     if parts.scheme not in DEFAULT_PORTS:
         return []
@@ -157,7 +157,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the application's page that starts a sign-in (`initiate_login_uri`)."""
+    """Validate the address of the application's page that starts a sign-in (`initiate_login_uri`)."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -165,7 +165,7 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host of the address, with the port if there is one, or "" if the address has no readable host.
+    """Return the host and any port of the address, or "" if the address has no readable host.
 
     The host is in punycode (UTS #46), because letters of several alphabets look alike. A user name in the address is
     left out, because it could look like the host.

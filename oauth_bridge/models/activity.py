@@ -72,7 +72,7 @@ class ActivityRecord(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step had one client_id, outcome and cause in one hour. Includes steps without an ActivityRecord."""
+    """How often a step happened in an hour, by client_id, outcome and cause. Steps without a record count too."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

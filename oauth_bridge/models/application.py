@@ -133,9 +133,9 @@ class Application(AbstractApplication):
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
-        """Return whether `uri` is a public application's loopback address, registered only without port. RFC 8252 §7.3.
+        """Return whether the application is public and has registered the loopback address `uri` only without its port.
 
-        Another program may listen at the port, so the person is always asked for consent (§8.6).
+        Another program may listen at the port, so the person is always asked for consent. RFC 8252 §7.3, §8.6.
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False

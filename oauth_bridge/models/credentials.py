@@ -1,7 +1,7 @@
 """The tables of codes, access tokens and consents. Codes and tokens are stored only as SHA-256 digests.
 
 Codes and tokens have no foreign key constraints, which would lock the person and the application at every insert.
-Each redemption of a code or reading of a token checks both rows. A new `credentials_version` ends codes and tokens.
+The person and the application are checked at each use instead. A new `credentials_version` ends codes and tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """Return a foreign key without an index. One application may own nearly all rows, so an index would hardly help."""
+    """Return a foreign key to an application, without an index, because one application may own nearly all rows."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,  # the purge deletes the rows later

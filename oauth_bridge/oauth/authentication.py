@@ -32,7 +32,7 @@ def is_basic(header: str) -> bool:
 
 
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """Return `form` with the client_id and client_secret of the HTTP Basic header. Without the header, return `form`.
+    """Return `form`, completed with the client_id and client_secret of an HTTP Basic header if there is one.
 
     The database is not read, so an error does not reveal whether a client exists.
     """
@@ -51,7 +51,7 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id in a refused request, or "". Only for the activity log: the client is not authenticated."""
+    """Return the client_id in a refused request, or "". It is not authenticated, so use it only in the activity log."""
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):
@@ -65,7 +65,7 @@ def _decoded(header: str, *, is_strict: bool = True) -> list[str]:
 
 
 def _basic(header: str) -> tuple[str, str]:
-    """Return the client_id and the client_secret in a Basic header, where both are form-encoded. RFC 6749 §2.3.1."""
+    """Return the client_id and the client_secret of a Basic header. Decode their form encoding. RFC 6749 §2.3.1."""
     try:
         client_id, secret = (unquote_plus(part, errors="strict") for part in _decoded(header))
     except ValueError:
@@ -78,9 +78,9 @@ def _basic(header: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Basic` if the `Authorization` header did not authenticate the client. RFC 6749 §5.2.
+    """Add `WWW-Authenticate: Basic` if the client failed to authenticate by an `Authorization` header. RFC 6749 §5.2.
 
-    `WWW-Authenticate` repeats the error, because libraries such as oauth4webapi do not read such a response's body.
+    This header repeats the error, because libraries such as oauth4webapi do not read the body of such a response.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):

@@ -75,13 +75,13 @@ class AuthorizationRequest:
 
     @property
     def posted_to(self) -> str:
-        """The callback address if a form must post the code or the error to this address, otherwise an empty string."""
+        """The callback address if a form must post the answer to it (`response_mode=form_post`), otherwise ""."""
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """Return the callback address with `parameters` (percent-encoded values), `state` and, for OpenID, `iss`.
+        """Return the callback address with `parameters` (percent-encoded), `state`, and for OpenID `iss` (RFC 9207).
 
-        Call `verify` first, because anybody can send any redirect_uri. `iss`: RFC 9207.
+        Call `verify` first, because anybody can send any redirect_uri.
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -129,7 +129,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 
 
 def check(request: AuthorizationRequest, application: Application) -> None:
-    """Check the parameters that `verify` did not check. The view sends a RequestError to the callback address."""
+    """Check the parameters that `verify` skips. The view sends a raised RequestError to the callback address."""
     sent = request.parameters
     if request.repeated:
         raise RequestError(OAuthFault.REPEATED, name=request.repeated)
@@ -152,7 +152,7 @@ def check(request: AuthorizationRequest, application: Application) -> None:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raise RequestError if the browser prefetches the page or loads it inside a page (except `is_silent_in_frame`).
+    """Refuse the page to a prefetch, frame, image or script, except `is_silent_in_frame`. Raises RequestError.
 
     Browsers discard a prefetched response with the status 503, so a click sends a new request.
     """
@@ -175,7 +175,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script, or the CORS preflight of a script's request, requests the path AUTHORIZE."""
+    """Return whether a script, or a CORS preflight for a script, requests the path AUTHORIZE."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (

@@ -16,7 +16,7 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Return a redirect to the unchanged `url`. HttpResponseRedirect may rewrite it, and refuses most schemes."""
+    """Return a redirect to the unchanged `url`. HttpResponseRedirect may change a URL, and refuses most schemes."""
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
@@ -30,9 +30,9 @@ def leave(
     by_page: bool | None = None,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Send the browser to `url`, an address of the application with parameters.
+    """Redirect to `url`, or show a page with a link to it if `by_page` (None: if the scheme is not http or https).
 
-    `posted_to`: where a form posts the parameters. `by_page`: show a link; None: only if `url` is not http or https.
+    If `posted_to` is given, show a form instead, which posts the parameters of `url` to this address.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

@@ -96,7 +96,7 @@ APPLICATION_WORDS: dict[Fault, str] = {
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Report the error, and return a page or, if not `wants_page`, JSON. Specification 7."""
+    """Report the error, and return a page if `wants_page`, otherwise JSON. Specification 7."""
     errors.report(error)
     if wants_page(request):
         response = _page(request, error)
@@ -116,7 +116,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404. The error names the address of the documentation, and of an operation with a similar path, if any."""
+    """Return an error 404 that names the documentation, and an operation with a similar path if there is one."""
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 

@@ -27,7 +27,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token. Return the members of the JSON answer.
 
-    A rate limit of the network address `address` counts failed authentications and public clients' failed redemptions.
+    Failed authentications, and failed redemptions of public clients, are limited for each network address (`address`).
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -51,7 +51,7 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """Authenticate the client. A rate limit of the network address `address` counts failures. Raises RequestError."""
+    """Authenticate the client. Failures are limited for each network address (`address`). Raises RequestError."""
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
@@ -81,9 +81,9 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
 
 
 def _refuse(form: dict[str, str], client: client_secrets.Client) -> RequestError:
-    """Return the error for a code that was not redeemed.
+    """Return the error for a code that could not be redeemed.
 
-    If the code was redeemed before (CODE_SPENT), revoke its access token, and mail the person and the owners.
+    If it is a replay (CODE_SPENT), revoke the access token that the code gave, and mail the person and the owners.
     """
     error, code = code_redemption.explain(form, client.pk)
     if code:
@@ -104,7 +104,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """Return `id_token` and `scope`. Without the scope `openid`, return {}. OpenID Connect Core 1.0 §3.1.3.3."""
+    """Return `id_token` and `scope` if the scope has `openid`, otherwise {}. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)

@@ -24,9 +24,9 @@ def operation(
     step: str = "",
     challenge: Callable[[HttpRequest, RequestError], None] | None = None,
 ) -> View:
-    """Return `view` with a check of the method, and with answers to CORS preflights and to RequestErrors.
+    """Wrap `view`: check the method, answer CORS preflights, and turn RequestErrors into responses.
 
-    `step`: the step of errors in the activity log; "": they are not recorded. `challenge` may add headers to an error.
+    With `step`, errors are recorded under this step. `challenge` may add headers or a cause to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

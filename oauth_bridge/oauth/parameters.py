@@ -78,7 +78,7 @@ class Parameters:
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Guess whether missing percent-encoding has cut off a part of the value. `known`: the known parameters."""
+        """Guess whether a + or & that was not percent-encoded has damaged the value. `known`: the known parameters."""
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
         if not places:
@@ -90,7 +90,7 @@ class Parameters:
         )
 
     def texts(self) -> dict[str, str]:
-        """Return the non-empty values of FORM_FIELDS, by name. Raises RequestError: one is repeated or malformed."""
+        """Return the non-empty values of FORM_FIELDS by name. Raises RequestError: a field is repeated or malformed."""
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
@@ -109,7 +109,7 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    """Decode percent-encoded bytes. `urllib` takes ten times as long for many "%" without two hexadecimal digits."""
+    """Decode percent-encoded bytes. `urllib` takes ten times as long for many invalid escapes, such as "%%"."""
     return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
@@ -133,10 +133,10 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """Return a redirect that repeats a POST of another site's form as a GET, otherwise None.
+    """Return a redirect that repeats the POST of another site's form as a GET, or None for any other request.
 
     Browsers send no session cookie with such a POST, so the person would seem signed out. `unless`: a field that only
-    this service's own forms have. `needs`: a field without which None is returned. OpenID Connect Core 1.0 §3.1.2.1.
+    this service's own forms have. `needs`: a field that the form must have. OpenID Connect Core 1.0 §3.1.2.1.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -186,7 +186,7 @@ def _read(request: HttpRequest, most: int) -> bytes:
 
 
 def client_id_of_json(request: HttpRequest) -> str:
-    """Return the `client_id` in a JSON body, or "". Only for the activity log: the token operation refuses JSON."""
+    """Return the `client_id` in a JSON body, or "". Use it only in the activity log: the operations refuse JSON."""
     if _media_type(request) != "application/json":
         return ""
     try:

@@ -14,7 +14,7 @@ from oauth_bridge.oauth.parameters import require
 
 
 def revoke(form: dict[str, str], address: str) -> None:
-    """Revoke the token in `form` if the application owns the token. Any other `token` is no error. RFC 7009 §2.2."""
+    """Revoke the token in `form` if it is a token of the application. Any other token is no error. RFC 7009 §2.2."""
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
     if not client.is_public:

@@ -18,14 +18,14 @@ SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit one network address's requests for a page to RATE_AUTHORIZE. `limit`: the page, "authorize" or "logout"."""
+    """Limit the requests of one network address for the page `limit` ("authorize" or "logout") to RATE_AUTHORIZE."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application to RATE_TOKEN. Call this before the code is redeemed.
 
-    Anybody can send a public client's client_id, so only its successes are counted, by `exchange_of_public`.
+    Anybody can send a public client's client_id. Only its successful exchanges are counted, by `exchange_of_public`.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
@@ -36,9 +36,9 @@ def exchange_of_public(application_id: int) -> None:
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """Limit the failures from one network address with one client_id to RATE_TOKEN_FAILURES.
+    """Limit the failures with one client_id from one network address to RATE_TOKEN_FAILURES.
 
-    Anybody can invent client_ids, so the address's failures with all client_ids are limited too: to ten times as many.
+    Anybody can invent client_ids, so all failures from one address together are limited to ten times this number.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -46,12 +46,12 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit one application's calls of `operation` ("revoke" or "introspect") to RATE_USERINFO."""
+    """Limit an application's calls to RATE_USERINFO for each `operation` ("revoke" or "introspect")."""
     _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit the profile requests of an application to RATE_USERINFO. If it is public, one person may use a tenth."""
+    """Limit an application's profile requests to RATE_USERINFO. If it is public, limit one person to a tenth of it."""
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))

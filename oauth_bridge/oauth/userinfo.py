@@ -43,7 +43,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Return the facts about the valid access token. If it was issued without OpenID, it must have all `scopes`."""
+    """Verify the access token, and return the facts about it. A token issued without OpenID must have all `scopes`."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
@@ -65,7 +65,7 @@ def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
 
 
 def add_bearer(_request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Bearer` to a 401 or 403. It names the error if a bearer token was sent. RFC 6750 §3.1."""
+    """Add `WWW-Authenticate: Bearer` to a 401 or 403, with the error if a bearer token was sent. RFC 6750 §3.1."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):
