@@ -50,7 +50,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """Return the ending of an attempt, given the event that decides the ending. The event must not be a success."""
+    """Return the ending of an attempt. `event` decides the ending. It must not be a success."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -74,19 +74,19 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The latest event in `looked_for` that is neither a success nor over (`is_over`); None if there is none."""
+        """The latest event in `looked_for` that is neither a success nor over (`is_over`), or None."""
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
 
     @property
     def failure(self) -> ActivityRecord | None:
-        """The last event that may change the ending (`matters`); None if this event is a success."""
+        """The last event that `matters`, or None if this event is a success."""
         last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Whether the event may change the ending. Of exchanges after a successful one, only a replay may do so."""
+        """Return whether the event may change the ending. Of exchanges after a successful one, only a replay may."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -121,7 +121,7 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """Return at most `limit` attempts, latest first, with a record or code before `before` that fits the filters."""
+    """Return the latest `limit` attempts with a record or code that fits `filters` and is older than `before`."""
     before = before or timezone.now()
     newest = records(filters).filter(at__lt=before).values("pk")[:LOOKED_THROUGH]
     found = ActivityRecord.objects.filter(pk__in=newest).annotate(place=PLACE)
@@ -147,9 +147,9 @@ def _combined(
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
 ) -> list[Attempt]:
-    """Return the attempts of the records `found` and of `codes`, latest first, each with its newest MOST_SHOWN records.
+    """Return the attempts of the records `found` and of `codes`, latest first. Each has its newest MOST_SHOWN records.
 
-    `client_ids`: add nothing of other applications (None: add all). Another application may have sent a stolen code.
+    If `client_ids` is given, add nothing of other applications: another application may have sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)

@@ -381,7 +381,7 @@ def title_of(cause: str) -> str:
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """Return the advice in the active language. Leave out a sentence with a placeholder that is not in `facts`."""
+    """Return the advice in the active language. Leave out sentences with placeholders that are not in `facts`."""
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
         return gettext(_DELETED_BY if "deleted_by" in facts else _DELETED) % facts

@@ -1,7 +1,7 @@
 """Count the steps of sign-ins in the activity log, and limit the number of records.
 
-Hourly limits bound the records of each caller, and of each kind of caller, at an application. Beyond a limit, requests
-are only counted. So a flood of refused requests neither fills the table nor stops records of other kinds of callers.
+Hourly limits apply to the records of each caller, and of each kind of caller, at an application. Beyond a limit,
+requests are only counted. So refused requests neither fill the table nor stop records of other kinds of callers.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: ActivityRecord) -> None:
-    """Queue the record for the thread of `start`; lose it if the queue is full. Count the step if it succeeded."""
+    """Queue the record for the thread of `start`. A full queue drops the record. Count the step if it succeeded."""
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
@@ -92,7 +92,7 @@ def add_later(record: ActivityRecord) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """Queue a profile read. The thread of `start` stores and counts only the first read of an attempt and person."""
+    """Queue a profile read. The thread of `start` stores and counts only the first read of each attempt and person."""
     with _lock:
         if len(_waiting.reads) < MOST_WAITING:
             _waiting.reads.setdefault((attempt, person_id), (client_id, at))
@@ -122,7 +122,7 @@ def _hour_of(at: datetime) -> datetime:
 
 
 def record_never_exchanged(since: datetime) -> bool:
-    """Count and, if `has_room`, record expired unused codes issued after `since`. Return whether more may remain."""
+    """Count expired unused codes issued after `since`. Record them if `has_room`. Return whether more may remain."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)

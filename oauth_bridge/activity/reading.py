@@ -22,7 +22,7 @@ _MARK_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters for records. A filter that is "" or None accepts all records."""
+    """Filters for records. A filter with its default value accepts all records."""
 
     client_id: str = ""
     client_ids: Collection[str] | None = None  # only records of these applications; an empty collection accepts none
@@ -98,7 +98,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """Return HMACs of an e-mail address: first under SECRET_KEY, then under each of SECRET_KEY_FALLBACKS.
+    """Return HMACs of an e-mail address: first with SECRET_KEY, then with each of SECRET_KEY_FALLBACKS.
 
     If somebody typed an address without an account, the record contains the first HMAC instead of the address.
     """

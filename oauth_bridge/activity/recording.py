@@ -76,7 +76,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """On a sign-in page of `accounts`, set in `subject()` the step and any application and attempt. Never raises."""
+    """In `subject()`, note the step, application and attempt of a sign-in page of `accounts`. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -186,7 +186,7 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """Return the text to record: the masked `redirect_uri`, a value that cannot be a credential, or a length."""
+    """Return what to record: the value if it cannot be a credential, otherwise its length. `redirect_uri` is masked."""
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))

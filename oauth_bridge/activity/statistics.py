@@ -1,4 +1,4 @@
-"""Count the steps of sign-ins, mostly from ActivityCount, which also counts steps without a record."""
+"""Count the steps of sign-ins. Most numbers come from ActivityCount, because many steps have no record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Failing(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """Return when the last `days` days began: at midnight (UTC). For 1 day: the full hour before 24 hours ago."""
+    """Return the midnight (UTC) that began the last `days` days. For 1 day: 24 hours ago, rounded down to the hour."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -56,7 +56,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """Count known people who met this failure since `since`, in the application's newest MOST_RECORDS records."""
+    """Count known people who met this failure after `since`. Search the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

@@ -33,7 +33,7 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or has signed in to within `code_history.REDEEMED_KEPT_FOR`."""
+    """An application with the person's consent, or with a sign-in within `code_history.REDEEMED_KEPT_FOR`."""
 
     application: Application
     consent: Consent | None
@@ -47,7 +47,7 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return a digest of name, homepage and callback addresses. After a change, earlier consents do not apply."""
+    """Return a digest of name, homepage and callback addresses. If the digest changes, old consents do not apply."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
@@ -68,7 +68,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether the consent page is necessary. If False, `prompt` or a notice may still require the page."""
+    """Return whether the person must be asked for consent. If not, `prompt` or a notice may still require the page."""
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True

@@ -54,12 +54,12 @@ NEW_FOR = timedelta(days=30)
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
-    """Return the path that continues the request, for any person and browser session. `more`: URL parameters."""
+    """Return a path at which any person in any browser session can continue the request. `more`: URL parameters."""
     return f"{reverse('authorize')}?{urlencode({FIELD_NAME: replace(pending, bound_to='').seal(), **more})}"
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. `cause`: a key of NOTICES (else OUTDATED)."""
+    """Redirect to the consent page with the notice `cause` (a key of NOTICES), or with OUTDATED if `cause` is empty."""
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
@@ -75,7 +75,7 @@ def _switch_account(path: str) -> dict[str, str]:
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page. The page is shorter for PLAIN_FACTS that the person has allowed before."""
+    """Render the consent page. It is shorter if `facts` is PLAIN_FACTS and the person has allowed them before."""
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
@@ -127,13 +127,13 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt that gets no further code (`codes.AlreadyRedeemed`).
 
-    Only the application can begin a new attempt, because each attempt needs a new `state` of the application.
+    Only the application can begin a new attempt, because each attempt needs a new `state` from the application.
     """
     return render(request, "oauth_bridge/already_signed_in.html", {"application": application})
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """Render the page that offers to mail a code with which the person confirms the e-mail address."""
+    """Render the page that offers to send a code to the person's unconfirmed e-mail address."""
     send_code_url = return_path.url_of(reverse("send_code"), authorize_path(pending))
     context = {"application": application, "send_code_url": send_code_url}
     return render(request, "oauth_bridge/address_not_confirmed.html", context, status=403)
@@ -142,7 +142,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render `template` for a person who is not admitted or not expected. `url` leads back to the application."""
+    """Render `template` for a person whom the application does not admit or expect. `url` leads to the application."""
     path = authorize_path(pending)
     context = {
         "application": application,
@@ -155,7 +155,7 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application of the authorization request in the return path (`accounts.return_path`), or None."""
+    """Return the application whose authorization request is in the return path (`accounts.return_path`), or None."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
 
@@ -203,7 +203,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the person's newest consents, codes, tokens and activity, at most `entries` of each, without digests."""
+    """Return the person's newest consents, codes, tokens and activity records: at most `entries` of each kind."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

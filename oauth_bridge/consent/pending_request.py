@@ -42,14 +42,14 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """Read the parameter `pending`, or begin a new request. Raises RequestError as `unseal` and `from_query`."""
+        """Read the parameter `pending`, or begin a new request. Raises RequestError as `unseal` and `from_query` do."""
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the request in a return path; None if the path has no valid request."""
+        """Return the request in a return path, or None if the path has no valid request."""
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -85,7 +85,7 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def asked_at(self) -> float:
-        """The time when the application's link was opened, or one hour ago, whichever is later. A Unix time in seconds.
+        """The later of two Unix times: when the application's link was opened, and one hour ago.
 
         Without the limit of one hour, an old proof of identity would satisfy an old bookmark of the link for ever.
         """
@@ -97,18 +97,18 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def person_id(self) -> UUID | None:
-        """The ID of the person to whom the consent page was shown; None before the page is shown."""
+        """The ID of the person to whom the consent page was shown, or None before the page is shown."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7) in hexadecimal. `asked_at` reads the time from this UUID."""
+    """Return the hexadecimal ID of a new attempt: a UUID of version 7 (RFC 9562 §5.7). `asked_at` reads its time."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"
 
 
 def _bindings(request: HttpRequest) -> list[str]:
-    """Return the valid values of `bound_to` for the request: first under SECRET_KEY, then under each former key."""
+    """Return the valid values of `bound_to` for the request: first with SECRET_KEY, then with each former key."""
     digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
     return [f"{request.user.pk} {digest}" for digest in digests]

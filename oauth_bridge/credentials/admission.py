@@ -1,4 +1,4 @@
-"""Who may use an application: everybody or, if its `is_restricted` is true, only the people in its groups.
+"""Who may use an application: only the people in its groups if its `is_restricted` is true, otherwise everybody.
 
 Each redemption and each read of a token checks this rule. A restricted application without groups admits nobody.
 """

@@ -1,4 +1,4 @@
-"""Authenticate an application by its client secret, or a public client, which has none. Specification 5.1, 5.3."""
+"""Authenticate an application by its client secret. Accept a public client, which has none. Specification 5.1, 5.3."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Secret(NamedTuple):
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
     """Authenticate the client by its secret. A public client must send the form field `public_field` and no secret.
 
-    `public_field` None: refuse public clients. Raises RequestError: an unknown or disabled client, or no valid proof.
+    If `public_field` is None, refuse public clients. Raises RequestError: the client is disabled or not authenticated.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -93,7 +93,7 @@ def _refusal(
 ) -> RequestError:
     """Return the error for a client that is not authenticated. All failures run the same SQL and take equally long.
 
-    A caller who sends no secret of the application does not learn from the message whether the client exists.
+    Only a caller who sends a secret of the application learns from the message that the application exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
@@ -152,7 +152,7 @@ def _cause(
 
 @transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    """Store the time of a use. Do nothing if a use within USE_NOTED_EVERY is stored, or if the row is locked."""
+    """Store the time of a secret's use, at most once in USE_NOTED_EVERY. Do nothing if the row is locked."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
     # `skip_locked`: an exchange must not wait. A later use stores its time.
     free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)

@@ -51,7 +51,7 @@ class SignIns(NamedTuple):
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
-    """Return the person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application."""
+    """Return number and last time of the person's sign-ins in REDEEMED_KEPT_FOR, by the application's primary key."""
     redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
@@ -72,16 +72,16 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
 
 
 def presented(digest: bytes, named: str) -> tuple[UUID | None, UUID | None, str]:
-    """Return attempt, person and client_id of the unredeemed code with this digest; None, None and "" if there is none.
+    """Return attempt, person and client_id of the unredeemed code with this digest (None, None and "" if unknown).
 
-    If `named` is the client_id of an application, find only a code of this application, and return `named`.
+    If `named` is an application's client_id, find only its codes, and return `named` even if no code is found.
     """
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """Return the time of each application's last sign-in, among the newest MOST_LOOKED_THROUGH codes."""
+    """Return the time of each application's last sign-in. Search only the newest MOST_LOOKED_THROUGH codes."""
     redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
@@ -108,7 +108,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[AuthorizationCode]:
-    """Return the newest codes that fit the filters, at most `limit`. A filter that is "" or None accepts all."""
+    """Return at most `limit` codes that fit the filters, newest first. A filter that is "" or None accepts any code."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
@@ -131,9 +131,9 @@ def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCod
 
 
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
-    """Mark at most `limit` codes issued after `since` that expired unredeemed. Call this in a transaction.
+    """Mark at most `limit` expired, unredeemed codes that were issued after `since`. Call this in a transaction.
 
-    Return their number, and those without a record of an unsuccessful exchange. Other workers do not get these codes.
+    Return the number of marked codes, and the marked codes that have no record of an unsuccessful exchange.
     """
     now = timezone.now()
     # `expires_at` has no index, so `issued_at` narrows the search.

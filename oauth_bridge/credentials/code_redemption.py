@@ -83,7 +83,7 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a PKCE verifier; "" if the verifier is empty. RFC 7636 §4.2."""
+    """Return the S256 challenge of a PKCE verifier, or "" if the verifier is empty. RFC 7636 §4.2."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -100,7 +100,7 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 
 
 def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
-    """Redeem the code and store `token`, or return None (see `explain`). Specification 3.1, 3.2; RFC 7636 §4.6."""
+    """Redeem the code and store `token`. Return None if the code is refused. Specification 3.1, 3.2; RFC 7636 §4.6."""
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
     if is_postgresql():
@@ -116,7 +116,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
 
 
 def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
-    """Return the error for a code that `redeem` refused, and the row of the code or of its replacement, or None."""
+    """Return the error for a refused code. Also return the row of the code or of its replacement, or None."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])

@@ -37,7 +37,7 @@ ISSUE = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """The attempt gets no new code, in most cases because the attempt's code was redeemed."""
+    """The attempt gets no new code, usually because its code was already redeemed."""
 
 
 def issue(
@@ -51,7 +51,7 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code, which replaces an earlier unredeemed code of the person's attempt. Specification 2.2.
+    """Issue a code. It replaces an unredeemed code of the same person and attempt. Specification 2.2.
 
     Raises AlreadyRedeemed: the attempt's code was redeemed, is of another application, or answers a later HTTP request.
     """
@@ -99,7 +99,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """Return why `code` has no row (a cause for the activity log, or ""), and the code that replaced it, or None."""
+    """Return why `code` has no row, or "" if the cause is unknown. Also return the code that replaced it, or None."""
     if not CREDENTIAL.fullmatch(code):
         return "code_misshapen", None
     digest = digest_of(code)

@@ -1,4 +1,4 @@
-"""Make, list and end client secrets. Changes for one application run one by one. Exchanges do not wait for them."""
+"""Make, list and end client secrets. Changes for one application run one by one. Redeeming a code does not wait."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class UnknownSecret(Exception):
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
-    """Make a secret. End older secrets after at most `overlap` (REVOKE_NOW: at once). Raises TooManySecrets."""
+    """Make a secret. Older secrets end within `overlap`, or at once if it is REVOKE_NOW. Raises TooManySecrets."""
     number = lock(application) + 1
     now = timezone.now()
     ends_at = now + overlap
@@ -91,7 +91,7 @@ def states(application: Application) -> list[ApplicationSecret]:
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """Return the secrets of each application as `states` does, by the application's primary key."""
+    """Return the `states` of each application, by the application's primary key."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -108,14 +108,14 @@ def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bo
 
 
 def lock(application: Application) -> int:
-    """Lock the application's row until the transaction ends. Return the highest number of a secret so far."""
+    """Lock the application's row until the transaction ends. Return the number of the last secret that was made."""
     # `no_key`: inserts of rows that refer to the application do not wait.
     return Application.objects.select_for_update(no_key=True).get(pk=application.pk).last_secret_number
 
 
 @transaction.atomic
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
-    """End a secret at once and, if `is_leaked`, all codes and tokens of the application. Raises UnknownSecret."""
+    """End a secret at once. If `is_leaked`, also end all codes and tokens of the application. Raises UnknownSecret."""
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
     if secret is None:

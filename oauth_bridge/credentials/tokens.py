@@ -1,6 +1,6 @@
 """Access tokens: the SQL that stores them, and functions that read and revoke them. Specification 2.3, 3.3, 3.4.
 
-The SQL gets the time as a parameter, so the clock of the service decides what is expired, not that of the database.
+The SQL gets the time as a parameter. So the service's clock decides what is expired, not the database's clock.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """Return the token, with the columns of OWN, if it is valid and of this application; otherwise None."""
+    """Return the token if it is valid and of this application, otherwise None. Read only the columns of OWN."""
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     return None if row is None else OWN.instance(row)
 
@@ -116,7 +116,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the token if it is of this application. Return whether it is, even if it was already invalid."""
+    """Revoke the token if it is of this application. Return whether it is of this application, valid or not."""
     _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 

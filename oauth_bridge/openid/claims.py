@@ -56,7 +56,7 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether `scope` seems to misspell `openid`: in capitals, or joined to another scope."""
+    """Return whether `scope` probably misspells `openid`: writes it in capitals, or joins it to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
@@ -70,7 +70,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """Return the known claims in the member `where` of the request parameter `claims`, a JSON text. §5.5.
+    """Return the known claims in the member `where` of the JSON text `parameter` (the parameter `claims`). §5.5.
 
     Raises ValueError: the JSON or the member is malformed. Raises RecursionError: the JSON is nested too deeply.
     """
@@ -85,7 +85,7 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """Return the values that a request wants for the claim `name` of the ID token, and whether the claim is essential.
 
-    §5.5.1. An empty list: any value is accepted. `parameter`: a parameter `claims` that `asked_by_parameter` accepts.
+    If the list is empty, any value is accepted. `parameter`: a value that `asked_by_parameter` accepts. §5.5.1.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -95,9 +95,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """Return the claims `names` with their values. `groups`: the person's groups that the application also has.
+    """Return the claims `names` with their values. `groups` has the groups that the person and the application share.
 
-    Raises RequestError: the person's e-mail address is not confirmed. If `updated_at` is unknown, it is left out.
+    An unknown `updated_at` is left out. Raises RequestError: the person's e-mail address is not confirmed.
     """
     if person.email_verified_at is None:
         subject().person = person.pk

@@ -20,7 +20,7 @@ SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """Return one document for OpenID Connect and for RFC 8414, whose clients ignore unknown members."""
+    """Return one metadata document for OpenID Connect and RFC 8414. Clients ignore members that they do not know."""
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,

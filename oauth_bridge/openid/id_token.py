@@ -32,7 +32,7 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Return a signed ID token. `now`: a Unix time. `person_claims`: names and values of `granted.id_token`."""
+    """Return a signed ID token. `now`: a Unix time. `person_claims`: the values of the claims in `granted.id_token`."""
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -52,7 +52,7 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """Return the client_id and `sub` of an ID token, separated by a space; "" if `verified` raises NotOurs."""
+    """Return the client_id and `sub` of an ID token, separated by a space. Return "" if `verified` raises NotOurs."""
     try:
         content = verified(token)
     except NotOurs:

@@ -1,6 +1,6 @@
 """Requests with the scope `openid`, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
 
-A request without this scope is plain OAuth 2.0, in which the values of the parameters in NAMES are ignored.
+A request without this scope is plain OAuth 2.0, and the values of its parameters in NAMES are ignored.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requirements of a request. `max_age` is in seconds. `subs` may contain only the person's `sub`.
+    """The requirements of a request. `max_age` is in seconds. Every value in `subs` must be the person's `sub`.
 
-    `wants_two_factors`: people who have a second factor must use it. `needs_two_factors`: all people must (§5.5.1.1).
+    `wants_two_factors`: people who have a second factor must use it. `needs_two_factors`: everybody must use one.
     """
 
     prompts: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """Read the requirements of a request in which `fault` found nothing. Plain OAuth 2.0 has no requirements."""
+        """Return the requirements of a request for which `fault` returns None. Plain OAuth 2.0 has no requirements."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")
@@ -118,7 +118,7 @@ def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
-    """Return the URL of a page that asks for PROOF or SECOND_FACTOR, and then opens `return_to`."""
+    """Return the URL of a page that asks for `what` (PROOF or SECOND_FACTOR) and then opens `return_to`."""
     if what is Need.SECOND_FACTOR:
         return return_path.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)
@@ -171,7 +171,7 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], *, profile_in_id_token: bool
 ) -> Granted | None:
-    """Return the grant to store, or None. With `profile_in_id_token`, the ID token also has the scopes' claims."""
+    """Return the grant, or None in plain OAuth 2.0. `profile_in_id_token`: the ID token also has the scopes' claims."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

@@ -64,7 +64,7 @@ def signer(algorithm: str) -> Signer:
 
 
 def published() -> list[dict[str, Any]]:
-    """Return the public keys as JWKs (JSON Web Keys). Make a key for each algorithm without one. RFC 7517 §5."""
+    """Return the public keys as JWKs (JSON Web Keys). Make a key for each algorithm that has no key. RFC 7517 §5."""
     is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
     rows = list(SigningKey.objects.filter(is_needed, revoked_at=None))
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
@@ -79,7 +79,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make and publish a key. After PUBLISHED_BEFORE, the new key signs, and the older keys no longer sign."""
+    """Make and publish a key. After PUBLISHED_BEFORE, the new key signs instead of the older keys."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -101,12 +101,12 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """Revoke all keys, and return their number. A restored backup may contain keys that have been revoked since."""
+    """Revoke all keys, and return their number. Keys in a restored backup may have been revoked after the backup."""
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
 def tidy(now: datetime) -> None:
-    """Rotate keys older than REPLACED_AFTER, and delete the keys and private halves that are no longer needed."""
+    """Rotate keys older than REPLACED_AFTER. Delete old keys, and the private halves of keys that no longer sign."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
