@@ -1,4 +1,4 @@
-"""The activity page: the attempts to sign in, latest first, with filters such as person, application and cause."""
+"""The activity page: the attempts to sign in, latest first. It has filters, such as person, application and cause."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_CAUSES = 6  # causes that are links above the list
 
 
 class Query:
-    """The query parameters. An e-mail address is ignored unless the administrator may see people or all activity."""
+    """The query parameters. Only administrators who may see people or all activity can filter by e-mail address."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -76,9 +76,9 @@ class Query:
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
-    """Show the activity that the administrator may see, of all applications or of `client_id` in the query.
+    """Show the activity that the administrator may see. `client_id` in the query selects one application.
 
-    With `client_id` and `live` in the query, the page waits for a sign-in. `live` is the time when the wait began.
+    If the query also has `live`, the page waits for a sign-in. `live` is the time at which the wait began.
     Raises PermissionDenied: no activity may be seen. Raises Http404: the activity of `client_id` may not be seen.
     """
     if not rights.may(request, ACTIVITY):

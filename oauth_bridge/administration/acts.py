@@ -58,9 +58,9 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Return a page that asks about the act. On POST with a valid form, perform the act on `found`.
+    """Show a page that asks whether to perform the act on `found`. POST with a valid form performs the act.
 
-    With `act.is_proven`, a proof of identity comes first. After the act, redirect to the page `of`, unless the act
+    If `act.is_proven`, ask for a proof of identity first. After the act, redirect to the page `of`, unless the act
     returns a response. `section` and `of` are links in the breadcrumbs. `name` replaces %(name)s in the act's texts.
     """
     if act.is_proven and (question := proof_first(request)):

@@ -28,7 +28,7 @@ ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their li
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of an application. Raises PermissionDenied, Http404: as `rights.find_application`."""
+    """Show the page of an application. Raises PermissionDenied or Http404 as `rights.find_application` does."""
     found = rights.find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     failures = statistics.failures(statistics.start_of(checks.MONTH), None, [found.client_id])

@@ -57,7 +57,7 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask about or perform an act in ACTS on an application or, if `number` is set, in SECRET_ACTS on this secret."""
+    """Ask about the act `name`, or perform it. ACTS are for the application, SECRET_ACTS for its secret `number`."""
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
     if chosen is None:
@@ -72,7 +72,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """The record, and its application or None. Raises PermissionDenied, Http404: the record may not be seen."""
+    """Return a record and its application or None. Raises PermissionDenied or Http404: the record may not be seen."""
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
     entry = get_object_or_404(reading.records(Filters(client_ids=rights.client_ids(request))), pk=pk)
@@ -111,7 +111,7 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
 
 
 def why_not_added(sent: str) -> str:
-    """The reason why a masked or invalid address cannot be registered; empty for any other address."""
+    """Return why the address cannot be registered: it is masked or invalid. Return "" for any other address."""
     if MASK in sent:
         return _("Parts of it are masked, so it can’t be added from here")
     problem = registration_problem(sent)
@@ -119,7 +119,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings about a new callback address. Without the permission VIEW, no warning is about another application."""
+    """Warnings about a new callback address. Only the permission VIEW shows that another application has it, too."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -137,7 +137,7 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask whether to register the callback address in the activity record `pk`. POST registers the address."""
+    """Ask whether to register the callback address from the activity record `pk`. POST registers the address."""
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")
     if found is None or not sent or why_not_added(sent):

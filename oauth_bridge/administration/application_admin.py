@@ -40,7 +40,7 @@ NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
-    """The list and forms of applications. An application that the administrator may not see is reported as missing."""
+    """The list and forms of applications, without applications that the administrator may not see."""
 
     list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None

@@ -206,7 +206,7 @@ def _days(end: datetime, now: datetime) -> int | None:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The most frequent failures to mend of the last day. Anybody can cause failures, so `would_fail` is false."""
+    """The last day's most frequent failures that need mending. Anybody can cause failures, so `would_fail` is false."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

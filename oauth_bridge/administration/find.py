@@ -21,7 +21,7 @@ MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page that `_url_of` finds for the typed text. If none is found, list people and applications."""
+    """Redirect to the page about the typed text. If there is none, list matching people and applications."""
     if not may_find(request):
         raise PermissionDenied
     typed = request.GET.get("q", "").strip()
@@ -50,7 +50,7 @@ def may_find(request: HttpRequest) -> bool:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    """The URL of the page about a typed e-mail address, client ID or reference; empty if none may be seen."""
+    """The URL of the page about the typed e-mail address, client ID or reference; "" if no such page may be seen."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
         if has(PEOPLE) and (owner := reading.person_with(address)):

@@ -39,7 +39,7 @@ class AddressesForm(forms.Form):
     )
 
     def clean_addresses(self) -> list[str]:
-        """Return each address once; of `Ada Lovelace <ada@example.org>`, only the part in brackets."""
+        """Return each address once. In `Ada Lovelace <ada@example.org>`, the address is the part in brackets."""
         found = []
         for line in self.cleaned_data["addresses"].translate({ord(each): "," for each in ";\n\r"}).split(","):
             _name, bracket, rest = line.partition("<")
@@ -51,7 +51,7 @@ class AddressesForm(forms.Form):
 
 
 def group(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the page of a group. POST adds people by their addresses or, once confirmed, removes the ticked people.
+    """Show the page of a group. POST adds people by their addresses, or removes the ticked people after a confirmation.
 
     If the group gives permissions, administrators who may change its members must prove their identity first.
     """

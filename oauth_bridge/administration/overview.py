@@ -40,7 +40,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """The network addresses of this request, by which a superuser can check the setting TRUSTED_PROXIES."""
+    """The network addresses of the request. A superuser can use them to check the setting TRUSTED_PROXIES."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -71,9 +71,9 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
 
 
 def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:
-    """Name, state and first finding of at most MOST_LISTED applications with findings: failing first, unused last.
+    """The name, state and first finding of each application with findings. Failing ones are first, unused ones last.
 
-    Of more than MOST_SUMMARISED applications, only those whose secrets are missing or end soonest are checked.
+    Lists at most MOST_LISTED. Checks at most MOST_SUMMARISED: those whose secrets are missing or end soonest.
     """
     never = Value(datetime(9999, 1, 1, tzinfo=UTC))
     last = Max(Coalesce("secrets__expires_at", never), filter=Q(secrets__is_revoked=False))

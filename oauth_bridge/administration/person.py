@@ -88,7 +88,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def matching(typed: str) -> Q:
-    """A filter for the person with the user ID `typed`, or for people with each typed word in address or nickname."""
+    """A filter for people. `typed` is a user ID, or words that must each be in the address or the nickname."""
     with suppress(ValueError):
         return Q(pk=UUID(typed))
     found, address = Q(), looked_up_email(typed)

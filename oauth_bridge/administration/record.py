@@ -34,7 +34,7 @@ ACTS = {
 
 
 def record(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of an activity record. Raises PermissionDenied, Http404: as `application_acts.find_record`."""
+    """Show the page of an activity record. Raises exceptions as `application_acts.find_record` does."""
     entry, application = application_acts.find_record(request, pk)
     each = attempts.of(entry, rights.client_ids(request))
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
@@ -72,7 +72,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _received(value: str) -> str:
-    """The recorded value of a parameter. Digits are the length of a possible secret, and become a sentence."""
+    """The words that show a parameter's recorded value. A recorded number is the length of a masked value."""
     if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
         return value
     number = int(value)
@@ -80,7 +80,7 @@ def _received(value: str) -> str:
 
 
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
-    """The permitted acts that remove the cause of the record."""
+    """The permitted acts that would remove the cause of the record."""
     may_see = request.user.has_perm(rights.PEOPLE)
     of = User.objects.filter(pk=entry.person_id).first() if entry.person_id and may_see else None
     if entry.cause == "not_admitted" and application and of and person.may_change(request, of):

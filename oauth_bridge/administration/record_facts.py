@@ -73,7 +73,7 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """For each user ID whose sign-ins are limited after wrong passwords or codes, the time at which the limit ends."""
+    """The end of the limit after wrong passwords or codes, by user ID. People without a limit are left out."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -91,7 +91,7 @@ def _is_unlocked(entry: ActivityRecord) -> bool:
 def hints(
     request: HttpRequest, entry: ActivityRecord, application: Application | None
 ) -> list[tuple[str, list[Named]]]:
-    """Sentences about the cause, each with the applications that it names and that the administrator may view."""
+    """Sentences about the cause, each with links to applications. Only applications that may be viewed are included."""
     seen, sent = rights.applications(request, rights.VIEW), entry.detail.get("parameters", {})
     named_by: dict[str, Iterable[Application]] = {}
     if entry.cause == "secret_of_another":

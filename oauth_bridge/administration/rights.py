@@ -1,6 +1,6 @@
-"""The rights of administrators to applications and activity, by Django's permissions or as owners.
+"""The rights of administrators to applications and activity.
 
-A permission is for all applications. Owners have the rights in OF_OWNERS for the applications that they own.
+A Django permission is for all applications. Owners have the rights in OF_OWNERS for the applications that they own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAME_OWNERS = OF_OWNERS | {PEOPLE}
 
 
 def applications(request: HttpRequest, *permissions: str) -> QuerySet[Application]:
-    """The applications for which the signed-in administrator has at least one of the rights in `permissions`."""
+    """The applications for which the administrator has at least one of the rights in `permissions`."""
     if any(map(request.user.has_perm, permissions)):
         return Application.objects.all()
     if OF_OWNERS.isdisjoint(permissions):
@@ -40,7 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the administrator has the right, by permission or as an owner of `application` (None: of any)."""
+    """Whether the administrator has the right for `application`, as an owner or by permission. None: for any."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -66,7 +66,7 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """The names of those details about a deleted application that the signed-in administrator may not see."""
+    """The names of the details about a deleted application that the administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

@@ -74,7 +74,7 @@ def rotate(
 ) -> HttpResponseBase:
     """Make a client secret with the note `name`. Older secrets work for at most `overlap`. Raises TooManySecrets.
 
-    Redirect to `new_secret`. A signed cookie carries the secret there: the database has only a digest of the secret.
+    Redirect to `new_secret`. A signed cookie carries the secret there, because the database has only a digest.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
@@ -113,7 +113,7 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """The salt of the cookie's signature contains the user ID. So no other user of the browser sees the secret."""
+    """The salt of the cookie's signature. It contains the user ID, so no other user of the browser sees the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 

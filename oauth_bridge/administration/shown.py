@@ -42,7 +42,7 @@ NOBODY = Named("", "")
 
 
 def name_of_person(person: User) -> str:
-    """The nickname or else the e-mail address. Show it only to those who may see people."""
+    """The nickname if there is one, otherwise the e-mail address. Show it only to those who may see people."""
     return person.nickname.strip() or person.email
 
 
@@ -57,7 +57,7 @@ def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
 
 
 class Names:
-    """The names and links, for a page, of the applications and people that the administrator may see."""
+    """The names and links of a page's applications and people. Leaves out what the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.hidden_details, may_open = rights.hidden_details(request), rights.may(request, rights.VIEW)
@@ -71,7 +71,7 @@ class Names:
         self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
-        """The name and link of the application; only the client_id if it is unknown or may not be seen."""
+        """The name and link of the application; only the client_id if the application is unknown or may not be seen."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
@@ -97,7 +97,7 @@ def groups(request: HttpRequest, rows: Iterable[Group]) -> list[Named]:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """When and why the application was switched off; else empty. Only those who may see people learn by whom."""
+    """When and why the application was switched off; "" if it is on. Only those who may see people learn by whom."""
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = f"{application.disabled_at:{audit_trail.TIME_FORMAT}}"
@@ -129,7 +129,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """The template's variables for each failure. Those to mend are first. `is_new`: the failure is not in `before`."""
+    """Template variables for each failure, failures to mend first. `is_new`: `before` is given without this failure."""
     rows = [
         {
             "application": names.application(each.client_id) if names else NOBODY,

@@ -40,7 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt: ending, steps, and the failure or else the last harmless event."""
+    """The template's variables for an attempt. Without a failure, they describe the last harmless event."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]
@@ -64,7 +64,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """Join successive events with equal step and cause: (last event, number). Leave out events for which `is_over`."""
+    """Return (last event, number) of each run of events with one step and cause. Leave out events that are over."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -147,7 +147,7 @@ PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
-    """The template's variables for the board: the latest attempt within LASTS, and the last event of each step."""
+    """The template's variables for the board: the steps of the latest sign-in, unless it is older than LASTS."""
     signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
     found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)
     latest = attempt(found, names) if found else None

@@ -152,7 +152,7 @@ def _actor(entry: AuditEntry, sees_actors: bool) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """The old and new value of the field `name`. Names replace codenames of permissions, and user IDs in `named`."""
+    """The old and new value of the field `name`, with names instead of permission codenames and known user IDs."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
@@ -162,7 +162,7 @@ def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named])
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """The present name and link of each object that exists and that the administrator may see, by kind and key."""
+    """The present name and link of objects, by kind and key. Objects that are gone or may not be seen are left out."""
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for kind, key in wanted:
         if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):

@@ -1,6 +1,6 @@
 """The registered values of an application, for the form, the commands and the audit trail.
 
-A new field needs a column of `models.Application`, an entry of FIELDS and, to be in the form, a place in SECTIONS.
+A new field needs a column of `models.Application` and an entry of FIELDS. The form shows the fields in SECTIONS.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Field(NamedTuple):
 
     @property
     def type(self) -> type:
-        """The type in JSON: bool or str; list for several values, such as one address per line."""
+        """The type in JSON: bool, str, or list if the field has several values."""
         column = Application._meta.get_field(self.column)
         return bool if isinstance(column, BooleanField) else str if isinstance(column, CharField) else list
 
     @property
     def option(self) -> str:
-        """The command-line option, such as --policy-uri; singular for a list (--redirect-uri); empty without `help`."""
+        """The command-line option, such as --policy-uri; singular for a list (--redirect-uri); "" without `help`."""
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 

@@ -1,4 +1,4 @@
-"""Store and serve the logos of applications, which are public."""
+"""Store and serve the logos of applications. Logos are public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def replace(application: Application, picture: bytes | None) -> None:
-    """Replace the stored logo by the re-encoded `picture`; None removes the logo. The caller saves the application."""
+    """Replace the logo by `picture`, already re-encoded. None removes the logo. The caller saves the application."""
     StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.logo = f"{uuid.uuid4().hex}.png" if picture else ""
     if picture:

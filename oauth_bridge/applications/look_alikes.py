@@ -1,4 +1,4 @@
-"""Find applications with names that look alike. Refuse a name if its application or one that looks alike is trusted."""
+"""Find applications with names that look alike. Refuse such a name if one of the applications is trusted."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def find(name: str, besides: int = 0) -> list[Application]:
 
 
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Refuse a name that looks like those of `alike` if its application (`is_trusted`) or one of `alike` is trusted.
+    """Refuse a name that looks like the names of `alike` if `is_trusted` or if one of `alike` is trusted.
 
-    A trusted application signs people in without asking. Raises ValidationError. The message contains the name of the
-    other application only if `seen` contains that application or is None.
+    `is_trusted`: the application with the refused name is trusted, so it signs people in without asking.
+    Raises ValidationError. The message names the other application only if `seen` contains it or is None.
     """
     for other in alike:
         if is_trusted or other.is_trusted:

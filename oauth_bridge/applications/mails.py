@@ -41,7 +41,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the owners that a code was used again, at most once in `outbox.NOTICE_LIFETIME`."""
+    """Tell the person and the owners that a code was used again. Each gets at most one e-mail per NOTICE_LIFETIME."""
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return
@@ -53,7 +53,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Send e-mails to owners about secrets that end soon (TOLD_BEFORE). Return the number of these secrets."""
+    """Send owners the due e-mails about secrets that end soon (TOLD_BEFORE). Return the number of secrets."""
     told = 0
     for days in TOLD_BEFORE:
         ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
@@ -69,7 +69,7 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return active people with a confirmed address: owners who are administrators or, if none are, superusers."""
+    """Return the owners who are administrators; if there are none, the superusers. All are active and confirmed."""
     reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
@@ -77,7 +77,7 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each of `owners_of`. `once` is empty or the name of an event, as in `outbox.add_notice`."""
+    """Send an e-mail to each of `owners_of`. If `once` names an event, each owner gets at most one e-mail about it."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

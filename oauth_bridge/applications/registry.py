@@ -55,7 +55,7 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """Return the application with this client_id, even if it is switched off; None if there is none."""
+    """Return the application with this client_id, or None. The application may be switched off."""
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -74,7 +74,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
-    """Store these columns, whose values are validated, and the groups unless they are None."""
+    """Store these columns and the groups. The values are already validated. None leaves the groups unchanged."""
     changed = [column for column in columns if column != "is_enabled"]
     with audited(application):
         if changed:
@@ -111,7 +111,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`."""
+    """Set whether people sign in without a consent page. Raises ValidationError as `look_alikes.refuse` does."""
     if is_trusted:
         look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
     application.is_trusted = is_trusted
@@ -141,7 +141,7 @@ def end_access(application: Application) -> int:
 
 @transaction.atomic
 def set_groups(application: Application, groups: Collection[Group]) -> None:
-    """Let only people in these groups use the application; without groups, everybody."""
+    """Let only people in these groups use the application. If there are no groups, let everybody use it."""
     with audited(application):
         application.is_restricted = bool(groups)
         application.save(update_fields=["is_restricted", "updated"])
@@ -163,7 +163,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """Write what the `with` block changes in the application to the audit trail."""
+    """Write to the audit trail what the `with` block changes in the application."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
@@ -183,7 +183,7 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If the application with this client_id was deleted, add facts to the error. No answer contains the facts."""
+    """If an application with this client_id was deleted, add facts about it to the error. No answer contains them."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 

@@ -64,7 +64,7 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace IPv4 addresses by /24 networks, and "::1" and "unknown" by "". Other IPv6 is recorded as networks."""
+    """Replace an IPv4 address by its /24 network, and "::1" or "unknown" by "". Other IPv6 addresses are networks."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
@@ -92,7 +92,7 @@ RANGES = {
 
 
 def batches(now: datetime) -> Iterator[tuple[str, int]]:
-    """Purge the rows of `expired` once, each batch in a transaction. Yield the table and row count of each batch."""
+    """Purge the rows of `expired`, each batch in a transaction. Yield each batch's table and number of purged rows."""
     bounds, condition, position, size = RANGES[connection.vendor]
     for rows, purge in expired(now):
         table = rows.model._meta.db_table

@@ -30,7 +30,7 @@ TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 class CommandForm(ApplicationForm):
-    """The administration's form with the fields in `given` or needed for a new application. `remove_used` is set."""
+    """The administration's form, with the fields in `given`. For a new application, it also has the required fields."""
 
     groups = forms.Field(required=False)  # names of groups, which need not exist
 
@@ -53,7 +53,7 @@ class CommandForm(ApplicationForm):
         """Do nothing: `compare_names` compares the names after all applications of the command are stored."""
 
     def check_groups(self) -> None:
-        """Refuse groups without `is_restricted`. Accept `is_restricted` without groups: they may have been deleted."""
+        """Refuse groups without `is_restricted`. Accept `is_restricted` without groups: groups can be deleted later."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -77,9 +77,9 @@ class Change:
 
 
 def store(application: Application, values: dict[str, Any]) -> Change:
-    """Validate the values that differ from the stored values. Store them, or nothing if one has a problem.
+    """Validate and store the values that differ from the stored values. If one has a problem, store nothing.
 
-    An equal value stays, even if it would be refused today. Call this in a transaction.
+    A value that equals the stored value is not validated. Call this in a transaction.
     """
     change = Change(application, is_new=not application.pk)
     before = application_fields.registered(application)
@@ -122,13 +122,13 @@ def _comparable(value: Any) -> Any:
 
 
 def locked(client_ids: Collection[str]) -> dict[str, Application]:
-    """Lock and return, by client_id, those applications that exist. The order of client_id prevents deadlocks."""
+    """Return the applications that exist, by client_id. Lock them in the order of client_id to prevent deadlocks."""
     rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
     return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """If `name` or `trusted` changed, add notes on similar names, and a problem if either application is trusted."""
+    """Add notes on similar names if `name` or `trusted` changed. Add a problem if either application is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -172,7 +172,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Store `options`. Raises CommandError: no value is set, or one is wrong. Raises KeyError: no such application."""
+    """Store `options`. Raises CommandError: no value, or a wrong value. Raises KeyError: the client_id is unknown."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
@@ -195,7 +195,7 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Return the file's changes. Store all, unless `is_dry_run`. Raises CommandError: the file or a value is wrong."""
+    """Store the changes that the file asks for, unless `is_dry_run`. Return them. Raises CommandError: wrong values."""
     entries = _entries(_read(path))
     try:
         with transaction.atomic():
@@ -233,7 +233,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """For each client_id, a label for messages and values. Raises CommandError: a client_id, field or type is wrong."""
+    """By client_id: a label for messages, and the values. Raises CommandError: a client_id, field or type is wrong."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):

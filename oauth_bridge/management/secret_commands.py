@@ -59,7 +59,7 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """End one secret, and return it as `described`. Write a warning if no secret works afterwards."""
+    """End one secret, and describe it for JSON. Write a warning if no secret works afterwards."""
     _refuse_public(application)
     number = options["number"]
     try:
@@ -105,7 +105,7 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 
 
 def line(secret: dict[str, Any]) -> str:
-    """One line for a terminal, from a result of `described`."""
+    """One line for a terminal about a secret. `secret` is a result of `described`."""
     until = f" until {_time(secret['expires'])}" if secret["expires"] else ""
     ends = f"works{until}" if secret["works"] else f"ended {_time(secret['expires'])}"
     used = f"last used {_time(secret['last_used'])}" if secret["last_used"] else "never used"

@@ -176,7 +176,7 @@ def _filters_of(options: dict[str, Any]) -> Filters:
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
-    """Yield the latest records that fit the filters, oldest first. Go on with new records, and never end."""
+    """Yield the latest records that fit the filters, oldest first. Then yield new records, without end."""
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:

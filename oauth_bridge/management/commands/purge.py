@@ -1,4 +1,4 @@
-"""`manage.py purge`: delete expired rows, shorten addresses, rotate old signing keys, tell owners of ending secrets."""
+"""`manage.py purge`: delete expired rows, shorten IP addresses, rotate signing keys, tell owners of ending secrets."""
 
 from __future__ import annotations
 

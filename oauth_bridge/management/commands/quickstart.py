@@ -126,7 +126,7 @@ def check_ports(ports: dict[str, int]) -> None:
 def prepare(demo_url: str) -> dict[str, Any]:
     """Migrate the database. Create or update the accounts and the application. Return the values for WELCOME.
 
-    The file quickstart.json, beside the SQLite database or in VAR_DIR, keeps the passwords and the `client_secret`.
+    The file quickstart.json keeps the passwords and the `client_secret`.
     """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
