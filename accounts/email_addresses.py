@@ -27,9 +27,9 @@ _JOINERS = frozenset("\u200c\u200d")
 
 
 def normalise_email(typed: str) -> str:
-    """Return the form in which an address is stored and compared: NFKC, lower case, the domain in ASCII (IDNA 2008).
+    """Return the address as it is stored and compared: in NFKC and lower case, with an ASCII domain (IDNA 2008).
 
-    Invisible characters at the ends are removed. Raises ValidationError: the text is no address.
+    Invisible characters at the ends are removed. Raises ValidationError if the text is no address.
     """
     limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
     limit_length(typed.strip())
@@ -57,7 +57,7 @@ def normalise_email(typed: str) -> str:
 
 
 def looked_up_email(typed: str) -> str:
-    """Return the address as accounts store it (`normalise_email`), or "" if the text is no address."""
+    """Return the result of `normalise_email`, or "" if the text is no address."""
     try:
         return normalise_email(typed)
     except ValidationError:

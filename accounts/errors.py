@@ -1,4 +1,4 @@
-"""The errors of this package, with their sentences. Only log and activity records contain the cause of a refusal."""
+"""The errors of this package, with their sentences. The cause of a refusal is only in log and activity records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """The faults of sign-in and of account pages. Some have the advice in `problem` and no `fix`."""
+    """The faults of sign-in and of account pages. If `fix` is empty, `problem` may contain the advice."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
 
     def translate(self, **details: object) -> str:
-        """Return the sentence in the active language. `seconds` also fills in `when`: the duration in words."""
+        """Return the sentence in the active language. `seconds` also fills in the placeholder `when`, in words."""
         if "seconds" in details:
             details["when"] = duration(cast(int, details["seconds"]))
         return super().translate() % details
@@ -132,7 +132,7 @@ def refuse(
 
 
 def refused(fault: AccountFault, code: str | None = None, **facts: Any) -> FormError:
-    """Report a refusal as `refuse` does, and return a form error. `facts` also fills in the sentence's placeholders."""
+    """Call `refuse`, and return a form error. `facts` is for `refuse` and for the sentence's placeholders."""
     refuse(fault, **facts)
     return FormError(fault, code, **facts)
 

@@ -53,7 +53,7 @@ class EmailField(forms.EmailField):
 
 
 class CodeField(forms.CharField):
-    """A code from an e-mail or an app, or a recovery code."""
+    """A code from an e-mail or an authenticator app, or a recovery code."""
 
     def __init__(self, label: Any = "", **attrs: str) -> None:
         attrs = {"autocomplete": "one-time-code", "spellcheck": "false", **attrs}

@@ -37,7 +37,7 @@ def person_context(person: User) -> dict[str, str]:
 
 
 class RetryLaterMixin:
-    """Sets status and `Retry-After` of the response if an error of the form says when to try again."""
+    """Sets the response's status and `Retry-After` if a form error says when to try again."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]

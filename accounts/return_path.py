@@ -1,6 +1,6 @@
 """Pass the return path from page to page: the person continues at this path after the sign-in.
 
-Besides the parameter `next`, the session stores the path, because some steps lose the parameter.
+The path is in the parameter `next` and also in the session, because some steps lose the parameter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STEPS = (
 
 
 class StepMixin:
-    """Adds the return path to a redirect to another step of the sign-in, so that each tab has its own path."""
+    """Adds the return path to redirects between the steps of a sign-in, so that each tab has its own path."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
@@ -44,7 +44,7 @@ def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def is_own_path(url: str) -> bool:
-    """Return whether `url` is a path on this host, not too long, and without control characters."""
+    """Return whether `url` is a path on this host, is short enough, and has no control characters."""
     return (
         url.startswith("/")
         and len(url) <= URL_MAX_LENGTH
@@ -79,7 +79,7 @@ def sign_in_url(return_to: str, *, login: str = "") -> str:
 
 
 def keep(request: HttpRequest, return_to: str = "") -> None:
-    """Store `return_to` or, if it is empty, the request's `next` in the session, where it is valid for an hour."""
+    """Store `return_to` in the session for an hour. If `return_to` is empty, store the request's `next`."""
     if return_to := return_to or requested(request):
         request.session[SESSION_KEY] = [return_to, int(time.time())]
 

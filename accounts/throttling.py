@@ -1,6 +1,6 @@
-"""Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
+"""Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. config.limits_and_lifetimes has the limits.
 
-A public function `…_wait` returns the seconds to wait, or counts an event and returns 0. `sign_in_wait` only reads.
+A function `…_wait` returns the seconds to wait, or counts the event and returns 0. `sign_in_wait` counts nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TELL_FROM = 3
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds to wait or 0, the cause or "", and the owner of the address or None."""
+    """Return the seconds to wait (or 0), the cause (or ""), and the owner of the address (or None)."""
     counters, person = _failed_sign_ins(request, email)
     for counter in reversed(counters):
         if seconds := rate_limits.exceeded(counter):
@@ -90,7 +90,7 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
 
 
 def check_second_factor(request: HttpRequest, person: User, check: Callable[[], T]) -> T:
-    """Return `check()`. Count its ValidationError and raise it. At the limit, raise ValidationError without a check."""
+    """Return `check()`. Count and raise its ValidationError. At the limit, raise ValidationError without calling it."""
     rate, is_sign_in = settings.RATES.get("second_factor", ""), not request.user.is_authenticated
     with transaction.atomic():
         # Under the lock of the person's row, the limit is exact. It needs no Redis, because failures are rows.
@@ -116,7 +116,7 @@ def check_second_factor(request: HttpRequest, person: User, check: Callable[[], 
 
 @transaction.atomic
 def unlock(person: User) -> None:
-    """Forget the person's failed sign-ins and second factors in all browsers. Counts of network addresses stay."""
+    """Forget the person's failed sign-ins and failed second factors. Counts of network addresses stay."""
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
     FailedFactor.objects.filter(user=person).delete()
     events.write(events.Event.ACCOUNT_UNLOCKED, person=person.pk)
@@ -164,7 +164,7 @@ def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], U
 
 
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
-    """Return the account's counter for a known browser, or for the network address and for all unknown browsers."""
+    """Return one counter for a known browser, otherwise two: of the network address and of all unknown browsers."""
     # Wrong passwords from elsewhere must not lock the owner out of a known browser.
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

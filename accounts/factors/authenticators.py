@@ -83,13 +83,13 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Return whether the session has a proof by a second factor, and the person has a usable app or passkey."""
+    """Return whether this session used a second factor, and the person has an authenticator app or usable passkey."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
 
 def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
-    """Return whether the person has an app, or a passkey that works with the present AUTH_URL."""
+    """Return whether the person has an authenticator app, or a passkey for the host of AUTH_URL."""
     return bool(types_of(person) - {Authenticator.Type.RECOVERY_CODES})
 
 
@@ -99,7 +99,7 @@ def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Return the types of authenticators that the person can use: no passkeys for another host, no used-up codes."""
+    """Return the types of the person's authenticators. Passkeys for another host and used-up codes do not count."""
     rows = Authenticator.objects.filter(user_id=person.pk)
     is_code = Authenticator.Type.RECOVERY_CODES
     return {row.type for row in rows if (_unused(row) if row.type == is_code else not other_host(row))}
@@ -116,13 +116,13 @@ def of_other_hosts() -> QuerySet[Authenticator]:
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host for which a passkey was made, or "" if that is the host of AUTH_URL or the row is no passkey."""
+    """Return the host of a passkey if it is another host than that of AUTH_URL. In all other cases, return ""."""
     host = str(row.data.get("credential", {}).get(HOST, ""))
     return "" if host == passkey_host() else host
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
-    """Return whether the reset link of this sign-in replaces unusable second factors. Not for administrators."""
+    """Return whether the sign-in is by reset link and all second factors are unusable. False for administrators."""
     records = get_authentication_records(request, person)
     is_by_link = any(record.get("method") == "password_reset" for record in records)
     # A reader of an administrator's e-mails must not administer the service.
@@ -131,7 +131,7 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person has an app or a passkey, usable or not. None is a deleted person."""
+    """Return whether the person has an authenticator app or a passkey, usable or not. None is a deleted person."""
     owned = Authenticator.objects.filter(user_id=person and person.pk, type__in=_SECOND_FACTORS)
     return bool(owned.exists())
 
@@ -152,7 +152,7 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store that a valid code was used. Return False if it was used before or there is no app. RFC 6238 §5.2."""
+    """Mark a code as used. Return False if it was used before or the person has no authenticator app. RFC 6238 §5.2."""
     # allauth remembers a used code for only one period and, without Redis, in only one worker.
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
@@ -199,7 +199,7 @@ _TYPE = PublicKeyCredentialType.PUBLIC_KEY
 
 
 def creation_options(request: HttpRequest, person: AbstractBaseUser) -> dict[str, Any]:
-    """Return options for making a passkey that is enough to sign in. Store their challenge in the session."""
+    """Return options for making a passkey that alone is enough to sign in. Store their challenge in the session."""
     user = PublicKeyCredentialUserEntity(**get_adapter().get_public_key_credential_user_entity(person))
     options, request.session[_SESSION_KEY] = _server().register_begin(
         user, _descriptors(person), ResidentKeyRequirement.REQUIRED, _VERIFIED, extensions={"credProps": True}
@@ -208,7 +208,7 @@ def creation_options(request: HttpRequest, person: AbstractBaseUser) -> dict[str
 
 
 def check_new(request: HttpRequest, answer: dict[str, Any]) -> None:
-    """Check the answer to `creation_options`. Raises one of `MALFORMED`: the answer is not accepted."""
+    """Check the browser's answer to `creation_options`. Raises one of `MALFORMED` if it is not accepted."""
     _server().register_complete(request.session[_SESSION_KEY], answer)
     del request.session[_SESSION_KEY]
 
@@ -222,7 +222,7 @@ def request_options(request: HttpRequest, person: AbstractBaseUser | None = None
 
 
 def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dict[str, Any]) -> Authenticator:
-    """Return the passkey that signed `answer`. Without `person`, the answer names its owner. Raises `MALFORMED`."""
+    """Return the passkey that signed `answer`. If `person` is None, it may be anybody's. Raises one of `MALFORMED`."""
     owner = person.pk if person else UUID(websafe_decode(answer["response"]["userHandle"]).decode())
     known = passkeys_of(owner).select_related("user").filter(data__credential__rawId=answer["rawId"]).first()
     if known is None:
@@ -268,7 +268,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code of `url` as an SVG element, with a fifth of the characters of allauth's element."""
+        """Return the QR code of `url` as an SVG element, which is a fifth as long as allauth's element."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]

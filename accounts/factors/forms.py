@@ -30,7 +30,7 @@ NAME_MAX_LENGTH = 60
 
 
 class UnusedCodeMixin(forms.Form):
-    """Accepts each code of an app only once. For recovery codes, allauth already does so."""
+    """Accepts each code of an authenticator app only once. allauth already does this for recovery codes."""
 
     user: User
     code = CodeField(inputmode="numeric")

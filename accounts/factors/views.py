@@ -33,7 +33,7 @@ from accounts.sessions import credential_changes
 
 
 class PasskeyPageMixin:
-    """Leaves out allauth's template context: to make it, allauth would parse all passkeys of the person."""
+    """Leaves out allauth's template context, because allauth would parse all passkeys of the person for it."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return FormView.get_context_data(cast(Any, self), **kwargs)
@@ -112,7 +112,7 @@ class FirstPasskeyView(return_path.StepMixin, PasskeyPageMixin, webauthn.SignupW
         return return_path.carry(request, redirect("account_login")) if is_lost else response
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Offer recovery codes before the person continues: the account has no credential but the passkey."""
+        """Offer recovery codes before the person continues: the passkey is the account's only credential."""
         response = cast(HttpResponse, super().form_valid(form))
         if not self.request.user.is_authenticated:
             return response
@@ -129,7 +129,7 @@ def _end(stage: Any) -> Any:
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Requires a sign-in: allauth's views would store the request of an anonymous visitor in a session."""
+    """Requires a sign-in. Otherwise, allauth would store the request of an anonymous visitor in a session."""
 
     section = "security"
 
@@ -158,7 +158,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes if the form made some, else to the return path, else to allauth's page."""
+    """Redirects to the first that exists: recovery codes that the form made, the return path, allauth's page."""
 
     request: HttpRequest
 
@@ -196,7 +196,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the codes as a file. The service shows them only once, so the page posts them back, signed."""
+        """Return the posted codes as a file. The page posts them, signed, because the service shows codes only once."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -207,7 +207,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new recovery codes. If the request has `next`, a link to that path skips the codes."""
+    """Makes new recovery codes. If the request has `next`, the page has a link to continue there without codes."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}

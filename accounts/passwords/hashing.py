@@ -1,4 +1,4 @@
-"""Hash passwords with Argon2id, one at a time in each process: each thread that hashes would keep 19 MiB of memory."""
+"""Hash passwords with Argon2id, one at a time in each process: a second hashing thread would keep another 19 MiB."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _thread = ThreadPoolExecutor(1, "hashing")
 
 
 class HashingBusy(Exception):
-    """The password was not hashed, because half of the threads of requests wait for a hash."""
+    """The password was not hashed, because half of the request threads already wait for a hash."""
 
 
 def in_turn(function: Callable[[str, str], T], *values: str) -> T:
-    """Call the function in the only thread that hashes. Raises HashingBusy."""
+    """Call the function in the single hashing thread, and return its result. Raises HashingBusy."""
     began = time.perf_counter()
 
     def run() -> T:
@@ -62,6 +62,6 @@ def upgraded(password: str, encoded: str) -> str:
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of an Argon2id hash; an upgrade keeps the salt. Return any other text as it is."""
+    """Return the salt of an Argon2id hash, which an upgrade does not change. Return any other text unchanged."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

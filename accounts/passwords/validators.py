@@ -41,7 +41,7 @@ class PlainTextValidator:
 
 
 class StrengthValidator:
-    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses by somebody who knows the person."""
+    """Refuses a password for which zxcvbn, given the person's data, estimates fewer than MIN_GUESSES guesses."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]

@@ -19,14 +19,14 @@ from config.infrastructure.events import Event
 
 
 class AccountChanged(Exception):
-    """The account was deleted, or has got another address, since it was read."""
+    """After the account was read, it was deleted or its address was changed."""
 
 
 @transaction.atomic
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
-    """End the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
+    """End the person's sessions, codes, access tokens and remembered consents. The person's browsers become unknown.
 
-    The new `credentials_version` makes them invalid. `except_session` is the key of a session that is not deleted.
+    A new `credentials_version` ends them. The session `except_session` is not deleted, so the caller can renew it.
     """
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
@@ -37,7 +37,7 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 
 
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
-    """Set the password and call `end_credentials`. Raises HashingBusy or AccountChanged: nothing was stored."""
+    """Set the password and call `end_credentials`. Raises HashingBusy or AccountChanged before it stores anything."""
     user.set_password(password)
     user.password_changed_at = timezone.now()
     with transaction.atomic():
@@ -64,7 +64,7 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change."""
+    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator."""
     keep_one(people)
     active = User.objects.filter(pk__in=people, is_active=True)
     keys = list(active.order_by("pk").values_list("pk", flat=True))
@@ -107,7 +107,7 @@ def _state(user: User) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes keys of reset links, valid for one `credentials_version`. No SQL runs, so the time reveals no account."""
+    """Makes keys of reset links. A new `credentials_version` ends them. No SQL runs: the time reveals no account."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

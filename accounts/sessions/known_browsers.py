@@ -52,7 +52,7 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
-    """Return the accounts in the browser's cookie, latest sign-in first, and whether to offer the first at sign-in."""
+    """Return the accounts in the browser's cookie, and whether to offer the first one, the latest to sign in."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))

@@ -1,4 +1,4 @@
-"""Store sessions encrypted, under a digest of the cookie: a copy of the database is not enough to use a session."""
+"""Store sessions encrypted, under a digest of the cookie, so that a copy of the database is not enough to use them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Keep at most KEPT sessions, one of them `session_key`. Delete sessions of known browsers or in long use last."""
+    """Keep at most KEPT sessions, including `session_key`. Delete sessions of known browsers or in long use last."""
     # An attacker who signs in repeatedly must not end the sessions of known browsers or sessions in long use.
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
     is_expired = When(expire_date__lte=timezone.now(), then=0)
@@ -83,7 +83,7 @@ class SessionStore(DatabaseSessionStore):
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after a valid password form: it would cause empty sessions to be stored."""
+        """Do nothing: with the age that allauth sets after a valid password form, empty sessions would be stored."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())

@@ -67,10 +67,9 @@ class AccountAdapter(DefaultAccountAdapter):
         return client_address(request)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """Return the account with this address and password, even if inactive, or None. Count failures.
+        """Return the active or inactive account with this address and password, or None. Failures are counted.
 
-        Raises FormError: a limit is reached. Raises HashingBusy. The method does not apply allauth's limit, with which
-        anybody could lock the owner out.
+        Raises HashingBusy, or FormError at a limit. allauth's limit is not used: it lets anybody lock the owner out.
         """
         email = credentials["email"]
         seconds, limit, owner = throttling.sign_in_wait(request, email)
@@ -107,7 +106,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
     def login(self, request: HttpRequest, user: User) -> None:
-        """Sign the person in after the last step. Raises ImmediateHttpResponse: the sign-in is refused."""
+        """Sign the person in after the last step. Raises ImmediateHttpResponse if the sign-in is refused."""
         is_current = credential_changes.is_sign_in_current(request, user)
         credential_changes.end_sign_in(request)
         if not user.is_active:
@@ -198,7 +197,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """E-mail a link for a new password. An inactive person, who may be unsaved, reads that there is no account."""
+        """Send a link for a new password, or an e-mail that there is no account if the person is inactive."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}  # whatever the Host header says

@@ -23,9 +23,9 @@ from accounts.passwords import hashing
 
 
 def check_password(email: str, password: str) -> tuple[User | None, str]:
-    """Return the account with the address (None: no account), and the cause of a failure ("": the password is right).
+    """Return the account with the address (or None), and the cause of a failure ("" if the password is right).
 
-    Raises HashingBusy. Every failure takes one query and one hash, so that the time reveals no account.
+    Raises HashingBusy. An unknown address takes as long as a wrong password, so that the time reveals no account.
     """
     person = User.objects.filter(email=email).first()
     if person is None:
@@ -49,7 +49,7 @@ class PasswordFormMixin(forms.Form):
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the present password only if there is no other error: a wrong one is counted as a failed sign-in."""
+    """Checks the present password only without other errors, because a wrong password counts as a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field

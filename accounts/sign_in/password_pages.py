@@ -44,7 +44,7 @@ class ResetRequestForm(forms.Form):
     email = EmailField()
 
     def save(self, request: HttpRequest) -> None:
-        """Send a link; without an active account, send an e-mail that says so. For both, steps and page are the same.
+        """Send a link, or an e-mail that there is no active account. Both cases do the same work and show one page.
 
         Beyond the limit, send nothing. Earlier links stay valid, so that repeated requests do not lock the owner out.
         """

@@ -56,7 +56,7 @@ def _proof(records: Sequence[dict[str, Any]]) -> Proof:
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is recent. For a POST, an older one is enough, so that no typed text is lost."""
+    """Return whether the latest proof is recent. For a POST, an older proof is enough, to keep the typed text."""
     proved_at = proof_of(request).at
     age = float("inf") if proved_at is None else time.time() - proved_at
     times = 3 if request.method == "POST" else 1
@@ -84,7 +84,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return a redirect to `proof_url`, or None if the latest proof is recent and the person has a means of proof."""
+    """Return None if the latest proof is recent and the person has a means of proof, otherwise a redirect."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 
@@ -93,7 +93,7 @@ def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
-    """Return the URL of a page that asks for a proof or, if the person has no means of proof, mails a reset link."""
+    """Return the URL of the page for a proof, or of the page for a reset link if the person has no means of proof."""
     if not _can_prove(request):
         return reverse("account_reset_password")  # a stolen session must not be enough to set the first password
     return return_path.url_of(reverse("account_reauthenticate"), return_to)

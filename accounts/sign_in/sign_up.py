@@ -36,7 +36,7 @@ _TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
-    """Store the invitation. Return its URL, which works until `invited_at` is cleared, for at most INVITATION_AGE."""
+    """Store the invitation and return its URL. It works for INVITATION_AGE, or until `invited_at` is cleared."""
     person.invited_at = timezone.now()
     if person._state.adding:
         person.set_unusable_password()
@@ -63,7 +63,7 @@ def can_begin_again(request: HttpRequest, email: str) -> bool:
 
 
 def begin_again(request: HttpRequest) -> HttpResponse:
-    """Delete the sent code and show the form with the typed values, except the password."""
+    """Delete the sent code, and redirect to the form with the typed values except the password."""
     typed = request.session[_TYPED]
     get_adapter().logout(request)
     request.session[_TYPED] = typed | {"is_shown": True}
@@ -71,7 +71,7 @@ def begin_again(request: HttpRequest) -> HttpResponse:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account. For a taken address, the next page and the response time are as for a free address."""
+    """Makes an account. A taken address leads to the same page, in the same time, as a free address."""
 
     account_already_exists: bool
 
@@ -102,7 +102,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Return the account (None: another person has the address), and a response or None. Raises HashingBusy."""
+        """Return the account and None; for a taken address, None and a response. Raises HashingBusy."""
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
@@ -119,7 +119,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the unconfirmed account of the invitation or of this browser's sign-up, or return None."""
+        """Update and return the invited or begun account, or None if it is confirmed or has not the typed address."""
         key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None

@@ -13,7 +13,7 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store that the address is confirmed, unless it is no longer the account's. `is_new`: the address has changed."""
+    """Store that `user.email` is confirmed if the account still has it. `is_new`: the address has changed."""
     now = timezone.now()
     with transaction.atomic():
         same = User.objects.filter(pk=user.pk, email=user.email)
@@ -28,7 +28,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """As an administrator asked, replace the person's address. End the credentials, and notify the old address."""
+    """Replace the person's address at an administrator's request. End the credentials, and notify the old address."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)
@@ -44,7 +44,7 @@ def clear_nickname_of_sign_up(user: User) -> None:
 
 
 def delete_unverified(user: User) -> None:
-    """Delete the person's unconfirmed addresses: an e-mail about a change must not go to a stranger."""
+    """Delete the person's unconfirmed addresses, so that no e-mail about a change goes to a stranger."""
     EmailAddress.objects.filter(user=user, verified=False).delete()
 
 

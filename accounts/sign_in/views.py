@@ -84,7 +84,7 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a signed-in person a code if the address is unconfirmed, and redirect. A GET sends no code."""
+    """For a POST, send a signed-in person a code if the address is unconfirmed. Always redirect."""
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
