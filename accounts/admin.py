@@ -61,7 +61,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
 
     def clean_groups(self) -> list[Group]:
-        """Return the chosen groups, and the person's groups that this administrator may not choose."""
+        """Return the chosen groups. Add the person's groups that this administrator may not choose: they stay."""
         offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
@@ -158,7 +158,7 @@ class GroupAdmin(ModelAdmin):
         super().delete_model(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count the members of the groups instead of naming them: a group may contain every person."""
+        """Count the groups and their members. Do not list members: a group may contain every person."""
         people = User.objects.filter(groups__in=objs).distinct().count()
         return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
 
@@ -238,7 +238,7 @@ class UserAdmin(ModelAdmin):
         return obj.email if obj.last_login else ""
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count accounts and signed-in browsers, instead of the rows of each table as Django does."""
+        """Count accounts and signed-in browsers. Django would count the rows of each table."""
         found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
         browsers = Session.unexpired().filter(user__in=objs).count()
         return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected

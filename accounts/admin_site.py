@@ -52,7 +52,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Update only changed columns and `saved_with_form`: another request may have changed others meanwhile."""
+        """Of a stored object, save only changed columns and `saved_with_form`: another request may change others."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -60,7 +60,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Leave out the links that Django shows beside a select box: they open new windows."""
+        """Return the form field, without the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -127,7 +127,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse | None:
         """Return a page that asks the administrator to confirm. After the confirmation, call `change` and return None.
 
-        Of `chosen`, `changing` need the change (if empty, no page asks), and `permitted` may be changed (None: all).
+        `changing`: the chosen objects that need the change. If there are none, do not ask and do not call `change`.
+        `permitted`: the chosen objects that the administrator may change; by default all.
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -198,7 +199,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Allow only lookups in `list_filter`: other lookups would reveal hidden columns, such as digests."""
+        """Return whether `list_filter` has the lookup. Other lookups would reveal hidden columns, such as digests."""
         return lookup.removesuffix("__exact") in [getattr(each, "parameter_name", each) for each in self.list_filter]
 
 
@@ -237,7 +238,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the page, or first to sign-in or second factor. Raises PermissionDenied: not an administrator."""
+        """Redirect to sign-in or second factor if it is missing, otherwise to the page. Raises PermissionDenied."""
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)
@@ -258,7 +259,7 @@ class AdminSite(admin.AdminSite):
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Wrap a view. Limit query string and rate of changes, record the actor, and handle LastAdministrator."""
+        """Wrap the view: limit query string and rate of changes, record the actor, and catch LastAdministrator."""
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
@@ -294,7 +295,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Leave out Django's `view_on_site`, a redirect to the public page of an object: no object has such a page."""
+        """Return Django's URLs except `view_on_site`, which redirects to an object's public page: no object has one."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]

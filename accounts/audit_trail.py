@@ -1,6 +1,6 @@
 """Record each change by an administrator or operator, in the transaction of the change.
 
-Entries are never deleted, so they contain no secret, password or digest, and of people's names only the actor's.
+Entries are never deleted, so they contain no secret, password or digest. The actor is the only person they name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 @dataclass
 class Actor:
-    """Who makes the changes: a person or, if `pk` is None, a command."""
+    """Who makes the changes: a person, or a command if `pk` is None."""
 
     pk: UUID | None
     name: str
@@ -57,7 +57,7 @@ class Actor:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return the seconds until the person may make changes again, or 0. Urgent acts (`is_act`) have a wider limit."""
+    """Return the seconds until the person may make another change, or 0. `is_act`: an urgent act has a wider limit."""
     return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
@@ -82,7 +82,7 @@ def _by(actor: Actor | None) -> Iterator[None]:
 
 
 def by_request(request: HttpRequest) -> AbstractContextManager[None]:
-    """Record the signed-in person as the actor of all changes in the `with` block. Without a person, record nothing."""
+    """Attribute changes in the `with` block to the signed-in person. If nobody is signed in, record no changes."""
     person = request.user
     return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
 
@@ -101,12 +101,12 @@ def actor_name() -> str:
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
-    """Write an entry if there is an actor. If `changes` has fields and no value changed, write nothing."""
+    """Write an entry. Do nothing if there is no actor, or if `changes` contains fields but none has a new value."""
     write_all(action, [subject], changes)
 
 
 def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None = None) -> None:
-    """Write an entry with the same changes for each subject, as `write` does. For the limits, all are one change."""
+    """Write an entry for each subject if `write` would. The rate limits count all these entries as one change."""
     actor = _actor.get()
     pairs = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
     kept = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -39,7 +39,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account, by default without a usable password. Raises ValidationError (`email`) or HashingBusy."""
+        """Store and return an account. By default it has no usable password. Raises ValidationError or HashingBusy."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
@@ -107,14 +107,14 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.invited_at and self.invited_at + timedelta(seconds=settings.INVITATION_AGE)
 
     def change_profile(self, **values: Any) -> None:
-        """Store `values`, by name of the column, and the time of the change, which is the claim `updated_at`."""
+        """Store `values`, whose keys are columns, and the time of the change: the claim `updated_at`."""
         for name, value in values.items():
             setattr(self, name, value)
         self.profile_changed_at = timezone.now()
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Return whether the password is right. An upgrade of the hash ends no session. Raises HashingBusy."""
+        """Return whether the password is right. Upgrade an old hash without ending sessions. Raises HashingBusy."""
         stored = self.password
 
         def upgrade(password: str) -> None:
@@ -169,7 +169,7 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. After sending, a row with `once` stays until it expires, without content in `sealed`."""
+    """An e-mail to send. After sending, a row with `once` stays until it expires, but `sealed` is empty."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
@@ -203,7 +203,7 @@ class StoredPicture(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A change by an administrator or operator. There is no foreign key: a row outlives actor and changed object."""
+    """A change by an administrator or operator. Without foreign keys, the row outlives the actor and the object."""
 
     at = models.DateTimeField(default=timezone.now, editable=False)
     actor = models.UUIDField(null=True, editable=False)

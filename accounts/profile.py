@@ -107,7 +107,7 @@ class ProfileView(RetryLaterMixin, AccountPageMixin, UpdateView):  # type: ignor
     template_name = "accounts/profile.html"
 
     def get_object(self, queryset: Any = None) -> User:
-        """Return a new object, so that an invalid form does not change `request.user`."""
+        """Read the person again, so that an invalid form does not change `request.user`."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_language(request: HttpRequest) -> HttpResponse:
-    """Store the language in a cookie and, if the person is signed in, in the person's row."""
+    """Store the language in a cookie, and also in the database if the person is signed in."""
     if request.method != "POST":  # somebody opened the address of the form
         return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
@@ -241,7 +241,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return the person's data, without credentials and their digests. Of sessions, return the newest ENTRIES."""
+        """Return the person's data and the newest ENTRIES sessions, without credentials or their digests."""
         picture = current_picture.png(person) if person.avatar else None
         browsers = person.sessions.values("browser", "created_at", "last_used_at", "expire_date")
         return {
@@ -269,7 +269,7 @@ def delete_accounts(request: HttpRequest, *people: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete those of `people` who signed up but have not confirmed an address. Return their number."""
+    """Delete each of the people who signed up but has confirmed no address. Return the number of deleted people."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

@@ -31,7 +31,7 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
-    """Raises LastAdministrator: without the people `leaving`, no administrator remains. Call this in a transaction."""
+    """Raises LastAdministrator if `leaving` contains all `_administrators`. Call this in a transaction."""
     if _administrators.filter(pk__in=leaving).exists():
         # Without the lock, two transactions at once could remove the last two. The fixed order avoids deadlocks.
         list(_administrators.select_for_update(no_key=True))
@@ -40,7 +40,7 @@ def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """Return the permissions for the models that are registered in the admin site, and for the site's own pages."""
+    """Return the permissions for models registered in the admin site and for the site's own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
@@ -69,7 +69,7 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """End the person's ownerships of applications, and return their number. New rights must not restore them."""
+    """End the person's ownerships of applications, so that new rights do not restore them. Return their number."""
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
     for client_id, name in owned:
@@ -99,7 +99,7 @@ def change_members(group: Group, people: Collection[User], *, are_added: bool) -
 
 
 def validated_groups(names: Collection[str]) -> list[str]:
-    """Return the sorted names, each once; [] for one empty name. Raises ValidationError with the field "group"."""
+    """Return the sorted names, each once; [] if all are empty. Raises ValidationError with the field "group"."""
     cleaned = sorted({name.strip() for name in names})
     if cleaned == [""]:
         return []
@@ -113,7 +113,7 @@ def validated_groups(names: Collection[str]) -> list[str]:
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """Return the groups, and the names of those made here. Call this in a transaction. Raises ValidationError."""
+    """Return the groups, and the names of those it creates. Call this in a transaction. Raises ValidationError."""
     found, made = [], []
     for name in validated_groups(names):
         group, is_new = Group.objects.get_or_create(name=name)

@@ -44,10 +44,8 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 
 def paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of each paragraph. The kind is "link", "code", "signature" or "".
-
-    Only URLs of this service are links, because nicknames and names of applications may contain other URLs.
-    """
+    """Yield kind and text of each paragraph. The kind is "link", "code", "signature" or ""."""
+    # Only URLs of this service are links, because nicknames and names of applications may contain other URLs.
     own_url = re.compile(re.escape(settings.AUTH_URL) + r"(/\S*)?")
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
     for block in re.split(r"\n\s*\n", body.strip("\n")):

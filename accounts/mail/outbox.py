@@ -1,6 +1,6 @@
 """Store e-mails in the database and send them from there, so that a restart or a short outage loses none.
 
-The content is encrypted: it may contain a credential. The due e-mail with the lowest `turn` (see `_row`) goes first.
+The content is encrypted: it may contain a credential. The due e-mail with the lowest `turn` (see `_row`) is sent first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Outcome(enum.Enum):
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Store an e-mail to be sent after the transaction, unless a rate limit is reached.
 
-    `once`: an event for which at most one e-mail is sent in NOTICE_LIFETIME. `about`: a subject with its own limit.
+    `once`: an event for which at most one e-mail is sent in NOTICE_LIFETIME.
+    `about`: the application that the e-mail is about. Each application has its own limit.
     """
     if once and not unknown([once]):
         return
@@ -76,7 +77,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Return those of `names` (values of `once` in `add_notice`) for which no e-mail is stored."""
+    """Return the names for which no e-mail is stored. A name is a value of `once` in `add_notice`."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -105,7 +106,7 @@ def deliver_next() -> bool:
 
 
 def claim() -> OutgoingMail | None:
-    """Return the due row with the lowest `turn`, if any. No other thread or process gets this row during LEASE."""
+    """Return the due row with the lowest `turn`, or None. No other thread or process gets this row during LEASE."""
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
     if not due.exists():  # on SQLite, the transaction below takes the write lock

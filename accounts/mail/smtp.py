@@ -1,4 +1,4 @@
-"""Send e-mails with Django's SMTP backend. The timeout limits the whole conversation, not each step."""
+"""A subclass of Django's SMTP backend. Its timeout limits the whole conversation, instead of each step."""
 
 from __future__ import annotations
 

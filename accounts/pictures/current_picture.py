@@ -36,7 +36,7 @@ def current_version(user: User) -> str:
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponse:
-    """Serve the current picture for any `version` in the URL. Raises Http404: no active person. Specification 2.4."""
+    """Serve the current picture for any `version`. Raises Http404 if there is no active person. Specification 2.4."""
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
         raise Http404
@@ -50,7 +50,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponse:
 
 
 def png(user: User) -> bytes | None:
-    """Return the uploaded picture, or a drawing if there is none. Return None if the row of the upload is missing."""
+    """Return the uploaded picture. If nothing was uploaded, return a drawing. If the upload is lost, return None."""
     return StoredPicture.read(user.avatar) if user.avatar else drawn(user)
 
 
@@ -71,7 +71,7 @@ def set_picture(user: User, picture: bytes | None) -> None:
 
 
 def initials(nickname: str) -> str:
-    """Return the initials of the first and last word; "" if there are none, or if the font may lack one (not ASCII)."""
+    """Return the initials of the first and last word. Return "" if one has no ASCII initial: the font may lack it."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -79,7 +79,7 @@ def initials(nickname: str) -> str:
 
 
 def background(sub: uuid.UUID) -> str:
-    """Return the person's colour as #rrggbb. Each hue is dark enough for white letters (contrast 4.5)."""
+    """Return the colour of the person's drawing as #rrggbb. It is dark enough for white letters (contrast 4.5)."""
     hue = hashlib.sha256(sub.bytes).digest()[0] / 256
     return f"#{bytes(round(value * 255) for value in colorsys.hls_to_rgb(hue, 0.3, 0.5)).hex()}"
 

@@ -61,7 +61,7 @@ def bound(limit: int, value: int) -> None:
 
 
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
-    """Return a square part of the upright picture as a PNG. `x` and `y`: 0 is left or top, 1 is right or bottom."""
+    """Return a square part of the upright picture as a PNG. `x`: 0 (left) to 1 (right). `y`: 0 (top) to 1 (bottom)."""
     from PIL import Image, ImageOps
 
     least = 2 * size * zoom  # pixels of the shorter side; a larger picture is reduced first, to save memory

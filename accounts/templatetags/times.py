@@ -50,7 +50,7 @@ def ago(at: datetime) -> SafeString:
 
 @register.filter
 def moments(text: object) -> SafeString:
-    """Return the text as HTML. Escape it if it is not safe, and pass each time of the form TIME_FORMAT to `moment`."""
+    """Return the text as HTML, escaped unless it is safe. Show each time of the form TIME_FORMAT as `moment` does."""
     return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(str(text))))
 
 
