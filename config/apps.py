@@ -12,6 +12,6 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Does not import `admin` modules by itself: those of allauth and django-oauth-toolkit would show credentials."""
+    """Does not import `admin` modules by itself: the modules of allauth and django-oauth-toolkit show credentials."""
 
     default_site = "oauth_bridge.administration.site.Site"

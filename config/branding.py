@@ -1,4 +1,4 @@
-"""The logo and colour of the installation, from environment variables, and the files that show them."""
+"""Read the installation's logo and colour from environment variables, and serve the files that show them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def color(name: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours such as "#17695d", from 1 to 21. WCAG 2.2."""
+    """Return the contrast ratio (1 to 21, WCAG 2.2) of two colours such as "#17695d"."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -82,7 +82,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return "mark" (the logo, or our mark in the colour) and "stylesheet" (only for a colour). {}: neither is set."""
+    """Return "mark" for a logo or a colour (the logo wins), and "stylesheet" for a colour. Return {} for neither."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

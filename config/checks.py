@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check that several workers have Redis, SERVICE_COLOR has enough contrast, and AUTH_URL permits passkeys."""
+    """Check REDIS_URL (for several workers), SERVICE_COLOR (enough contrast) and AUTH_URL (passkeys are possible)."""
     found = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_message("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
@@ -35,7 +35,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """A deployment check of the settings that matter if other machines can reach the service."""
+    """Check the settings that matter for a deployment, such as https, SECRET_KEY and DEBUG."""
     found = [
         _message(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))
@@ -76,7 +76,7 @@ def database_is_migrated(
 
 @register(Tags.database)
 def database_is_utf8(app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check that a PostgreSQL database uses UTF-8. Without `databases`, or if the database is away, check nothing."""
+    """Check that a PostgreSQL database uses UTF-8. Check nothing without `databases` or while the database is away."""
     if not databases or connection.vendor != "postgresql":
         return []
     try:

@@ -37,7 +37,7 @@ _known: set[str] = set()
 
 
 def raw(name: str) -> str:
-    """Return the stripped variable, or "". A variable NAME in SECRET may be in a file, whose path is in NAME_FILE."""
+    """Return the stripped value, or "". If NAME is in SECRET, NAME_FILE may be the path of a file with the value."""
     _known.update((name, name + FILE) if name in SECRET else (name,))
     value = os.environ.get(name, "").strip()
     path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
@@ -72,7 +72,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield the variable or `default`. A ValueError in the `with` block becomes an error with the valid `form`."""
+    """Yield the variable or `default`. A ValueError in the `with` block becomes ImproperlyConfigured with `form`."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -122,7 +122,7 @@ def _is_host(host: str) -> bool:
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
-    """Return the host (IPv6: in brackets) and the port (None: not given). Raises ValueError: `netloc` is malformed."""
+    """Return the host (IPv6: in brackets) and the port or None. Raises ValueError if `netloc` is malformed."""
     parts = urlsplit(f"//{netloc}")
     name, port = parts.hostname or "", parts.port
     host = f"[{name}]" if ":" in name else name
@@ -163,7 +163,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> str:
-    """Return the origins' hosts, separated by commas. Add LOOPBACK_HOSTS if `is_loopback` is true of an origin."""
+    """Return the origins' hosts, separated by commas. If an origin has a loopback host, add LOOPBACK_HOSTS."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
@@ -194,7 +194,7 @@ def bind(name: str, default: str, *, taken: str = "") -> str:
 
 
 def audit_log(name: str, default: str) -> dict[str, Any]:
-    """Return the settings of the logging handler for security events, or {} if the service's log takes the events."""
+    """Return the options of a logging handler for security events, or {} if the events go to the service's log."""
     form = "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"
     with _value(name, default, form) as value:
         parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
@@ -301,7 +301,7 @@ def secret_keys(name: str, default: str) -> list[str]:
 
 
 def secret_key(name: str, default: str, *, path: Path) -> str:
-    """Return the key. If the variable is unset, generate a key for development once and keep it in the file `path`."""
+    """Return the key. If the variable is unset, use the key in the file `path`. Generate this file if it is missing."""
     with _value(name, default, "text in UTF-8") as value:
         if value:
             return value
@@ -325,7 +325,7 @@ def private_folder(path: Path) -> None:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return rates such as {"token": "600/m"} from RATE_TOKEN or the default, or {} if the variable `switch` is off."""
+    """Return rates such as {"token": "600/m"} for RATE_TOKEN. Return {} if the variable `switch` is off."""
     found = {}
     for name, default in defaults.items():
         with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:

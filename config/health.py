@@ -38,7 +38,7 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and writable, else 503. Redis and last purge are only shown."""
+    """Return 200 if the database is migrated and writable, otherwise 503. Also report on Redis and the last purge."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"

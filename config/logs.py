@@ -1,4 +1,4 @@
-"""The log: a JSON object per line on standard error, without credentials. AUDIT_LOG can move the security events."""
+"""The log on standard error: each line is a JSON object without credentials. AUDIT_LOG can move the security events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AUTHPRIV = 10 << 3  # the syslog facility for security messages; 6 is the severi
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON. Leaves out `extra` values that are no text, number, boolean or None."""
+    """Formats a record as one line of JSON. Includes an `extra` value only if it is a text, number, boolean or None."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -69,7 +69,7 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """Return the first line. Messages quote input, so a quoted text becomes "…" unless it looks like a name."""
+    """Return the first line. Messages quote input, so a quoted text becomes "…" unless it looks like an identifier."""
     line = text.partition("\n")[0]
     return _QUOTED.sub(lambda found: found[0] if _IDENTIFIER.fullmatch(found[2]) else "…", line)[:TEXT_MAX_LENGTH]
 
@@ -91,7 +91,7 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Writes events to the file `path`, by UDP to the syslog of `host`, or else to this machine's syslog. RFC 3164."""
+    """Writes events to the file `path` or to syslog (RFC 3164): by UDP to `host`, or on this machine without `host`."""
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The paths of the site, except static files, and the handlers of errors."""
+"""The site's error handlers, and its paths except static files."""
 
 from functools import partial
 

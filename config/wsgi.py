@@ -33,7 +33,7 @@ class WholeBody:
         return self._whole(self.stream.readline, size, b"\n")
 
     def discard(self) -> None:
-        """Read an unread rest of at most DISCARDED_MAX_BYTES: with a rest, gunicorn closes the connection to nginx."""
+        """If at most DISCARDED_MAX_BYTES of the body are unread, read them, so that gunicorn keeps the connection."""
         with suppress(OSError):
             while 0 < self.left <= DISCARDED_MAX_BYTES:
                 self.read(min(self.left, 64 * 1024))
@@ -48,7 +48,7 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call Django with a `WholeBody`, and with only the media type and the boundary in `Content-Type`."""
+    """Call Django with a `WholeBody`. Reduce `Content-Type` to the media type and the boundary."""
     # Django parses this header before any middleware, and fails if a parameter names an unknown codec.
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)

@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Answer a request that is malformed, too large or for a wrong host, or whose session has ended meanwhile."""
+    """Answer a malformed or too large request, a request for a wrong host, or one whose session has ended meanwhile."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -77,7 +77,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """Return 400. The response names ALLOWED_HOSTS only with DEBUG, or if the client seems to be on this machine."""
+    """Return 400. Show ALLOWED_HOSTS only if DEBUG is on or the client seems to be on this machine."""
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     host = _logged_host(request, hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
@@ -87,7 +87,7 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 
 def host_changed(request: HttpRequest) -> HttpResponse:
-    """Return 400. A proxy changes the Host header, so a redirect to AUTH_URL would lead to the same request again."""
+    """Return 400. A redirect to AUTH_URL would be repeated without end, because a proxy changes the Host header."""
     host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
     return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
 
@@ -101,7 +101,7 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Redirect to a page that has the form, or return 403."""
+    """Redirect to a page with the form if there is one, otherwise return 403."""
     if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
         fault = SiteFault.CSRF_ORIGIN
     else:
@@ -116,7 +116,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Return a redirect to a page with the form, or None if there is no such page, or the form would fail again."""
+    """Return a redirect to a page with the form. Return None if no page has it or the form would fail again."""
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
     pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)
@@ -155,7 +155,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Return 404, or redirect to the page whose path differs only by slashes at the end."""
+    """Redirect to a page whose path differs only by slashes at the end. Return 404 if there is none."""
     if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
         return HttpResponse(status=302, headers={"Location": paths.path_as_sent(request, path)})
     return error_responses.not_found(request)

@@ -1,4 +1,4 @@
-"""Choose a page's language: from the application's link, else the person's choice, else the browser's preferences."""
+"""Choose a page's language: the application's link wins, then the person's choice, then the browser's preferences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response` (at a translated path: in the page's language). Keep a link's `ui_locales` in a cookie."""
+    """Call `get_response`. At a translated path, use the page's language and keep a link's `ui_locales` in a cookie."""
     path = request.path_info
     if not paths.kind_of(path).is_translated:
         return get_response(request)
@@ -68,7 +68,7 @@ def _supported(query: str) -> str:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template variables of the language form: the languages, and the page to return to ("": no form)."""
+    """Return the variables of the language form: the languages, and the page to return to ("" if there is no form)."""
     is_link = request.path_info in LINKS
     is_repeatable = not is_link or request.method in ("GET", "HEAD")
     there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""

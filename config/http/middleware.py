@@ -44,7 +44,7 @@ READY = "/health/ready"  # to a load balancer, "not ready" is no error
 
 
 class RequestLogMiddleware:
-    """Sets the reference; logs and counts the request and its errors. Logs no path: a path may contain a secret."""
+    """Gives each request a reference. Logs and counts requests and errors. Logs no path, which may contain a secret."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -92,7 +92,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def proxy_ids(request: HttpRequest) -> dict[str, str]:
-    """Return the ids that a trusted proxy sends in X-Request-ID and traceparent, for the log. Omit malformed ids."""
+    """Return the ids for the log from a trusted proxy's X-Request-ID and traceparent. Omit malformed ids."""
     found: dict[str, str] = {}
     if not network.is_proxy(request.META.get("REMOTE_ADDR", "")):
         return found
@@ -137,7 +137,7 @@ class BoundsMiddleware:
 
 
 class OriginMiddleware:
-    """If ORIGINS_ARE_SET, redirects pages to the host of AUTH_URL. At other hosts, cookies are neither read nor set."""
+    """Redirects pages to AUTH_URL's host if ORIGINS_ARE_SET. Drops cookies at other hosts and cross-origin paths."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -172,7 +172,7 @@ class OriginMiddleware:
         return response
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
-        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header."""
+        """Return whether a proxy changes the Host header, so that a redirect to `AUTH_URL` would lead here again."""
         # Such a proxy drops or replaces the port, or sends the host of `AUTH_URL` as X-Forwarded-Host.
         forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
         names = {PORT.sub("", each) for each in (host, self.pages_host or "")}

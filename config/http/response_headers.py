@@ -1,4 +1,4 @@
-"""The headers of responses for security, caches and other origins."""
+"""Response headers for security, caches and other origins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds headers for security, caches (RFC 6749 §5.1) and other origins, and X-Reference and Content-Length."""
+    """Adds X-Reference, Content-Length, and headers for security, caches (RFC 6749 §5.1) and other origins."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -31,7 +31,7 @@ FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follow
 
 
 class TranslatableText:
-    """A translatable part of a sentence. Several `texts` become "a, b and c". `details` are put into the texts."""
+    """A translatable part of a sentence. Several `texts` become "a, b and c". `details` fill their placeholders."""
 
     def __init__(self, *texts: str, **details: object) -> None:
         self.texts, self.details = texts, details
@@ -121,7 +121,7 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What is known about a request, for the event "refused" and the activity log."""
+    """The known facts about a request, for the event "refused" and the activity log."""
 
     client_id: str = ""
     person: UUID | None = None
@@ -135,12 +135,12 @@ of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def subject() -> Subject:
-    """Return the subject of the present request or, outside of a request, a new subject that nothing reads."""
+    """Return the subject of the present request. Outside of a request, return a new subject, which nothing reads."""
     return of_subject.get() or Subject()
 
 
 class RequestError(Exception):
-    """Rejects the request. The response gets `headers`. `details` are put into the public sentence of the fault."""
+    """Rejects the request. The response gets `headers`. `details` fill the placeholders of the fault's sentences."""
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
         super().__init__(fault.name)  # so that no traceback shows a part of the request
@@ -160,7 +160,7 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add `cause` and `private`, the facts for the logs. Keep values that are already set. Return this error."""
+        """Add the `cause` and `private` facts for the logs. Do not replace existing values. Return this error."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self

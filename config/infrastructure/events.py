@@ -21,7 +21,7 @@ _logger = logging.getLogger("events")
 
 # A member is a number, an id or a short text, never a credential, a `state` or typed text.
 class Event(Enum):
-    """An event: level, message and allowed members of its log line. The member `person` is the person's `sub`."""
+    """A security event: the level, message and allowed members of its log line. `person` is the person's `sub`."""
 
     def __init__(self, level: int, message: str, *members: str) -> None:
         self.level = level
@@ -93,7 +93,7 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Log and count the event, without None members. In a transaction, events not in _AT_ONCE wait for the commit."""
+    """Log and count the event, without None members. Only events in _AT_ONCE are logged before a transaction ends."""
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
     if event not in _AT_ONCE and connection.in_atomic_block:

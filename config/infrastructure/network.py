@@ -55,7 +55,7 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """Return the /48 network of an IPv6 `client_address`, else "". One customer may own a whole /48."""
+    """Return the /48 network of an IPv6 `client_address`, otherwise "". One customer may own a whole /48."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
@@ -103,12 +103,12 @@ _MISREAD = str.maketrans("OIL", "011")
 
 
 def new_reference() -> str:
-    """Return eight random characters of Crockford's base 32 (no I, L, O, U), neither unique nor secret."""
+    """Return eight random characters of Crockford's base 32 (no I, L, O, U). They are neither unique nor secret."""
     return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()
 
 
 def typed_reference(text: str) -> str:
-    """Return the typed text as a reference: in capitals, without spaces and hyphens, 0 for O, and 1 for I and L."""
+    """Return a typed reference in capitals, without spaces and hyphens. O becomes 0. I and L become 1."""
     return typed_code(text).upper().translate(_MISREAD)
 
 

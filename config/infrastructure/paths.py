@@ -79,7 +79,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return `path` (by default the request's) with the request's query, which stays percent-encoded as it was sent."""
+    """Return `path` (by default the request's) with the request's query. The query stays percent-encoded as sent."""
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")

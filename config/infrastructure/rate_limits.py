@@ -70,7 +70,7 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 
 
 def count(*counters: Counter) -> int:
-    """Add an event to each counter, until one is full. Return the seconds to wait (at least 1), or 0 if none is full.
+    """Add an event to each counter in turn. At the first full counter, return the seconds to wait. Otherwise return 0.
 
     Pass a client's own counter before shared counters, so that a client beyond its own limit fills no shared counter.
     """
@@ -78,13 +78,13 @@ def count(*counters: Counter) -> int:
 
 
 def exceeded(*counters: Counter) -> int:
-    """Return the seconds to wait (at least 1) if a counter is full, else 0. Add nothing to the counters."""
+    """Return the seconds to wait (at least 1) if a counter is full, otherwise 0. Add nothing to the counters."""
     # The last limit is the widest. While it is full, invented keys make no new counters in memory.
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """If no counter is full, add an event to each. Parameters and return value are those of `count`."""
+    """Do the same as `count`, but add no event at all if one of the counters is full."""
     return exceeded(*counters) or count(*counters)
 
 
@@ -130,7 +130,7 @@ outage = Outage()
 
 
 class FailOpenRedisCache(RedisCache):
-    """Django's Redis cache. While Redis is away, `add` returns True, `get` returns `default`, and `delete` False."""
+    """Django's Redis cache. Without Redis, `add` returns True, `get` returns `default`, and `delete` returns False."""
 
     @functools.cached_property
     def client(self) -> Redis:  # used by one thread
@@ -176,7 +176,7 @@ _lock = threading.Lock()
 
 
 class RateLimitCache(FailOpenRedisCache):
-    """django-ratelimit's cache. To save a call to Redis, `add` counts, and `incr` and `get` only return this count."""
+    """django-ratelimit's cache. `add` counts in Redis. `incr` and `get` return its count, to save a call to Redis."""
 
     # The caller sets these before each event. `block_size` is the number of counts to take from Redis at once.
     block_size = 1

@@ -16,12 +16,12 @@ _NONCE_BYTES = 12
 
 
 def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
-    """Encrypt the content under SECRET_KEY. `unseal` needs the same purpose and `bound_to`, such as a row's id."""
+    """Encrypt the content under SECRET_KEY. `unseal` needs the same `purpose` and `bound_to` (such as a row's id)."""
     return encrypt(_key(purpose, settings.SECRET_KEY), content, bound_to)
 
 
 def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content. None: `sealed` was made with an unknown key, another `purpose` or another `bound_to`."""
+    """Return the content, or None if `sealed` was made with an unknown key, another `purpose` or another `bound_to`."""
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         content = decrypt(_key(purpose, secret_key), sealed, bound_to)
         if content is not None:
@@ -46,7 +46,7 @@ def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
 
 
 def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content, or None if `encrypt` did not make `encrypted` with this `key` and `bound_to`."""
+    """Return the content, or None if `encrypted` is malformed or was made with another `key` or `bound_to`."""
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
     except (InvalidTag, ValueError):  # ValueError: the encrypted content is shorter than a nonce

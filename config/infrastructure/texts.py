@@ -24,7 +24,7 @@ _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible charac
 
 
 def refuse_control_characters(text: str) -> None:
-    """Raise ValidationError if the text has a control character or a change of text direction, or is invisible."""
+    """Raise ValidationError if the text contains a control character, changes the text direction, or is invisible."""
     seen = text.strip()  # forms strip white space, so a text of nothing else is accepted
     if (seen and all(map(is_unseen, seen))) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
@@ -37,7 +37,7 @@ def is_unseen(character: str) -> bool:
 
 
 def typed_code(text: str) -> str:
-    """Return the code with ASCII digits, without white space, dashes, punctuation and invisible characters."""
+    """Return the code with ASCII digits. Remove white space, dashes, punctuation and invisible characters."""
     return "".join(
         str(unicodedata.decimal(each, each))  # keyboards type digits of their own script (`٤`, `४`)
         for each in unicodedata.normalize("NFKC", text)
@@ -46,7 +46,7 @@ def typed_code(text: str) -> str:
 
 
 def first_grapheme(text: str) -> str:
-    """Return the first character that a person sees, with accents or as a whole emoji. Return "" for an empty text."""
+    """Return the first character as a person sees it: with accents, or a whole emoji. Return "" for an empty text."""
     found = _GRAPHEME.match(text)
     return found[0] if found else ""
 

@@ -15,7 +15,7 @@ STOP_SECONDS = 2.0
 
 
 class Worker(threading.Thread):
-    """Calls `work` until it returns False or fails. Waits for `wake` or `poll_seconds`. Begins again until `stop`."""
+    """Calls `work` until it returns False or fails, then waits for `wake` or `poll_seconds`. Repeats until `stop`."""
 
     def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
         super().__init__(name=name, daemon=True)

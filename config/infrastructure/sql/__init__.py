@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """The columns of a model for a SELECT: those in `names` (by default all), except those in `without`."""
+    """Columns of a model for a SELECT: the columns in `names` (by default all), except the columns in `without`."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -59,7 +59,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. Write no value into `statement`: a PostgreSQL connection keeps a cursor for each statement."""
+    """Return all rows. Put no value in `statement`: PostgreSQL connections keep a cursor for each different text."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The PostgreSQL backend: Django's, with time limits, reused cursors and a cheap health check."""
+"""Django's PostgreSQL backend with time limits, reused cursors and a cheap health check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def limit_statements() -> None:
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for a PostgreSQL URL. Raises ValueError: the URL or an option is invalid."""
+    """Return the entry of `DATABASES` for a PostgreSQL URL. Raises ValueError if the URL or an option is invalid."""
     # The texts of the errors continue a sentence of the caller, and contain no password.
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
@@ -123,7 +123,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return own | super().get_connection_params()
 
     def is_usable(self) -> bool:
-        """Return whether the connection works. Send a query only if the socket has input, such as a close."""
+        """Return whether the connection works. Send a query only if the socket has unread input."""
         if self.errors_occurred:  # a prepared statement for a changed table would fail for ever on the connection
             return False
         try:

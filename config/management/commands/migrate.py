@@ -1,4 +1,4 @@
-"""`manage.py migrate`: try again if PostgreSQL has rolled back a migration because the migration got no lock."""
+"""`manage.py migrate`: try again if a migration could not lock a table in PostgreSQL."""
 
 from __future__ import annotations
 
