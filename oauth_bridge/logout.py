@@ -33,7 +33,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A verified request. `state`: percent-encoded. `address`: the page after logout. `person_id`: of the ID token."""
+    """A verified request. `state`: percent-encoded. `address`: the page after logout. `person_id`: in the ID token."""
 
     application: Application | None
     address: str
@@ -57,7 +57,7 @@ class LogoutRequest(NamedTuple):
 
 
 def verified_request(query: Parameters) -> LogoutRequest:
-    """Return the logout request in the query. Raises RequestError, for example if its address is not registered."""
+    """Return the request in the query. Raises RequestError, for example if the page after logout is not registered."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, address, person_id = query.text("client_id"), query.text("post_logout_redirect_uri"), ""

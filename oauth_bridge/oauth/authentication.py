@@ -80,7 +80,7 @@ def _basic(header: str) -> tuple[str, str]:
 def add_basic(request: HttpRequest, error: RequestError) -> None:
     """Add `WWW-Authenticate: Basic` if the client failed to authenticate by an `Authorization` header. RFC 6749 §5.2.
 
-    This header repeats the error, because libraries such as oauth4webapi do not read the body of such a response.
+    Libraries such as oauth4webapi do not read the body of a response with this header, so the header repeats the error.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):

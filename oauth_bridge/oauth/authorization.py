@@ -79,7 +79,7 @@ class AuthorizationRequest:
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """Return the callback address with `parameters` (percent-encoded), `state`, and for OpenID `iss` (RFC 9207).
+        """Return the callback address with `state` and the percent-encoded `parameters`. OpenID adds `iss` (RFC 9207).
 
         Call `verify` first, because anybody can send any redirect_uri.
         """

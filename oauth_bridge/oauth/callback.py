@@ -30,7 +30,7 @@ def leave(
     by_page: bool | None = None,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Redirect to `url`, or show a page with a link to it if `by_page` (None: if the scheme is not http or https).
+    """Redirect to `url`, or if `by_page`, show a link to it. `by_page` None: a link if the scheme is not http or https.
 
     If `posted_to` is given, show a form instead, which posts the parameters of `url` to this address.
     """

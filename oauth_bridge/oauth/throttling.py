@@ -18,14 +18,14 @@ SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit the requests of one network address for the page `limit` ("authorize" or "logout") to RATE_AUTHORIZE."""
+    """Limit the requests of one network address to RATE_AUTHORIZE. `limit`: the page, "authorize" or "logout"."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application to RATE_TOKEN. Call this before the code is redeemed.
 
-    Anybody can send a public client's client_id. Only its successful exchanges are counted, by `exchange_of_public`.
+    `is_public`: count nothing here, because anybody can send the client_id. `exchange_of_public` counts the successes.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
@@ -51,7 +51,7 @@ def token_state(operation: str, application_id: int) -> None:
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit an application's profile requests to RATE_USERINFO. If it is public, limit one person to a tenth of it."""
+    """Limit an application's profile requests to RATE_USERINFO. `is_public`: also limit each person to a tenth."""
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
