@@ -68,7 +68,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether the person must be asked for consent. If not, `prompt` or a notice may still require the page."""
+    """Return whether consent is required. If it is not, `prompt` or a notice may still require the consent page."""
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True

@@ -33,7 +33,7 @@ PAGE_LIFETIME_SECONDS = 3600
 class PendingRequest(AuthorizationRequest):
     """An authorization request with the values that its pages need.
 
-    `opened_at`: Unix time when the link or consent page was opened. `bound_to`: the page's person and browser session.
+    `opened_at`: Unix time of opening the link or consent page. `bound_to`: the person and session that got the page.
     """
 
     attempt: str

@@ -70,7 +70,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """Return the known claims in the member `where` of the JSON text `parameter` (the parameter `claims`). §5.5.
+    """Return the known claims under `where` ("userinfo" or "id_token") in the request's JSON parameter `claims`. §5.5.
 
     Raises ValueError: the JSON or the member is malformed. Raises RecursionError: the JSON is nested too deeply.
     """
@@ -85,7 +85,7 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """Return the values that a request wants for the claim `name` of the ID token, and whether the claim is essential.
 
-    If the list is empty, any value is accepted. `parameter`: a value that `asked_by_parameter` accepts. §5.5.1.
+    If the list is empty, any value is accepted. `parameter`: the parameter `claims`, already checked. §5.5.1.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):

@@ -101,12 +101,12 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """Revoke all keys, and return their number. Keys in a restored backup may have been revoked after the backup."""
+    """Revoke all keys, and return their number. For use after a restore, which may bring back revoked keys."""
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
 def tidy(now: datetime) -> None:
-    """Rotate keys older than REPLACED_AFTER. Delete old keys, and the private halves of keys that no longer sign."""
+    """Rotate keys older than REPLACED_AFTER. Delete the private halves of ended keys, and after KEPT_FOR the keys."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
