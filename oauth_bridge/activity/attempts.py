@@ -50,7 +50,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """Return the ending of an attempt. `event` decides the ending. It must not be a success."""
+    """Return the ending that `event` gives to its attempt. `event` must not be a success."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -86,7 +86,7 @@ class Attempt:
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending. Of exchanges after a successful one, only a replay may."""
+        """Return whether the event may change the ending. Exchanges after a successful one may not, except replays."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -149,7 +149,7 @@ def _combined(
 ) -> list[Attempt]:
     """Return the attempts of the records `found` and of `codes`, latest first. Each has its newest MOST_SHOWN records.
 
-    If `client_ids` is given, add nothing of other applications: another application may have sent a stolen code.
+    If `client_ids` is given, leave out events of other applications. Such an application may have sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)

@@ -34,7 +34,7 @@ class Field(NamedTuple):
 
     @property
     def option(self) -> str:
-        """The command-line option, such as --policy-uri; singular for a list (--redirect-uri); "" without `help`."""
+        """The command-line option, such as --policy-uri, or --redirect-uri for a list. It is "" if `help` is empty."""
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 

@@ -74,7 +74,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
-    """Store these columns and the groups. The values are already validated. None leaves the groups unchanged."""
+    """Store `columns` and `groups`. All values are already validated. If `groups` is None, keep the stored groups."""
     changed = [column for column in columns if column != "is_enabled"]
     with audited(application):
         if changed:

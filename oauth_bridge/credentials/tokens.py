@@ -116,7 +116,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the token if it is of this application. Return whether it is of this application, valid or not."""
+    """Revoke the application's token with this digest. Return True if it exists, even if it was already invalid."""
     _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 

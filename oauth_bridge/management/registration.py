@@ -128,7 +128,7 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Add notes on similar names if `name` or `trusted` changed. Add a problem if either application is trusted."""
+    """Note similar names if `name` or `trusted` changed. Add a problem if one of the applications is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -233,7 +233,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By client_id: a label for messages, and the values. Raises CommandError: a client_id, field or type is wrong."""
+    """Return label (for messages) and values by client_id. Raises CommandError: a client_id, field or type is wrong."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):
