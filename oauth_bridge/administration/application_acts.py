@@ -72,7 +72,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """Return a record and its application or None. Raises PermissionDenied or Http404: the record may not be seen."""
+    """Return a record, and its application if any. Raises PermissionDenied or Http404: the record may not be seen."""
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
     entry = get_object_or_404(reading.records(Filters(client_ids=rights.client_ids(request))), pk=pk)
@@ -119,7 +119,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings about a new callback address. Only the permission VIEW shows that another application has it, too."""
+    """Warnings about a new callback address. Only those with permission VIEW learn that another application has it."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):

@@ -137,7 +137,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Refuse groups without `is_restricted`, and `is_restricted` without groups. With `new_group`, accept all."""
+        """Unless `new_group` is given, refuse groups without `is_restricted`, and `is_restricted` without groups."""
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

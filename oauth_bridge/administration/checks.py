@@ -1,4 +1,4 @@
-"""The state, the figures, the problems and the risks of applications, for pages and for `application check`."""
+"""The state, figures, problems and risks of applications, for pages and for the command `application check`."""
 
 from __future__ import annotations
 

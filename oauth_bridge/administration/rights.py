@@ -40,7 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the administrator has the right for `application`, as an owner or by permission. None: for any."""
+    """Whether the administrator has the right for `application`; if this is None, for at least one application."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -48,10 +48,10 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
-    """Return the application. The administrator needs the right VIEW and the right `permission`.
+    """Return the application. The administrator needs the right VIEW and the right `permission` for it.
 
-    Raises PermissionDenied: VIEW or `permission` is missing for all applications. Raises Http404: a right is missing
-    for this application, or the application does not exist.
+    Raises PermissionDenied: one of the two rights is missing for every application. Raises Http404: one of them is
+    missing for this application, or the application does not exist.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
@@ -66,7 +66,7 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """The names of the details about a deleted application that the administrator may not see."""
+    """About a deleted application: the names of the details that the administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

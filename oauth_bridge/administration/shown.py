@@ -47,7 +47,7 @@ def name_of_person(person: User) -> str:
 
 
 def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
-    """The name and link of each application, by client_id. Equal names end with a part of the client_id."""
+    """The name and link of each application, by client_id. A part of the client_id is added to equal names."""
     found = {row.client_id: named(row) for row in rows}
     numbers = Counter(each.name for each in found.values())
     for client_id, each in found.items():
@@ -129,7 +129,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """Template variables for each failure, failures to mend first. `is_new`: `before` is given without this failure."""
+    """Variables for each failure. Failures to mend are first. `is_new`: `before` is given and lacks this failure."""
     rows = [
         {
             "application": names.application(each.client_id) if names else NOBODY,

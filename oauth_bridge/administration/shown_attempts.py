@@ -64,7 +64,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """Return (last event, number) of each run of events with one step and cause. Leave out events that are over."""
+    """Return (last event, count) of each run of events with the same step and cause. Ignore events with `is_over`."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
