@@ -36,7 +36,7 @@ MONTHS = [
 
 
 class EmailField(forms.EmailField):
-    """An e-mail address. `clean` returns the form in which addresses are stored (`normalise_email`)."""
+    """An e-mail address. `clean` returns the address as it is stored (`normalise_email`)."""
 
     def __init__(self, autocomplete: str = "username", label: Any = None) -> None:
         attrs = {"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"}

@@ -1,6 +1,6 @@
 """Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. config.limits_and_lifetimes has the limits.
 
-A function `…_wait` returns the seconds to wait, or counts the event and returns 0. `sign_in_wait` counts nothing.
+A public function `…_wait` counts the event and returns 0, or returns the seconds to wait. `sign_in_wait` never counts.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
 
 
 def check_second_factor(request: HttpRequest, person: User, check: Callable[[], T]) -> T:
-    """Return `check()`. Count and raise its ValidationError. At the limit, raise ValidationError without calling it."""
+    """At the limit, raise ValidationError. Otherwise, return `check()`. Count a ValidationError that `check` raises."""
     rate, is_sign_in = settings.RATES.get("second_factor", ""), not request.user.is_authenticated
     with transaction.atomic():
         # Under the lock of the person's row, the limit is exact. It needs no Redis, because failures are rows.

@@ -131,7 +131,7 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person has an authenticator app or a passkey, usable or not. None is a deleted person."""
+    """Return whether the person has an authenticator app or a passkey, usable or not. `person` is None if deleted."""
     owned = Authenticator.objects.filter(user_id=person and person.pk, type__in=_SECOND_FACTORS)
     return bool(owned.exists())
 

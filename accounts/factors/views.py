@@ -158,7 +158,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to the first that exists: recovery codes that the form made, the return path, allauth's page."""
+    """Redirects to new recovery codes if the form made any, else to the return path, else to allauth's page."""
 
     request: HttpRequest
 

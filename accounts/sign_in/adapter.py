@@ -197,7 +197,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send a link for a new password, or an e-mail that there is no account if the person is inactive."""
+        """Send a link for a new password. To an inactive person, instead send an e-mail that there is no account."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}  # whatever the Host header says

@@ -49,7 +49,7 @@ class PasswordFormMixin(forms.Form):
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the present password only without other errors, because a wrong password counts as a failed sign-in."""
+    """Checks the present password only if the form has no other error: a wrong password counts as a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field

@@ -56,7 +56,7 @@ def _proof(records: Sequence[dict[str, Any]]) -> Proof:
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is recent. For a POST, an older proof is enough, to keep the typed text."""
+    """Return whether the latest proof is recent. For a POST, the proof may be older, so that typed text is not lost."""
     proved_at = proof_of(request).at
     age = float("inf") if proved_at is None else time.time() - proved_at
     times = 3 if request.method == "POST" else 1
