@@ -52,7 +52,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Of a stored object, save only changed columns and `saved_with_form`: another request may change others."""
+        """Unless the object is new, save only the columns that the form changes and those of `saved_with_form`."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -127,8 +127,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse | None:
         """Return a page that asks the administrator to confirm. After the confirmation, call `change` and return None.
 
-        `changing`: the chosen objects that need the change. If there are none, do not ask and do not call `change`.
-        `permitted`: the chosen objects that the administrator may change; by default all.
+        `changing`: the permitted objects that need the change. If there are none, do not ask and do not call `change`.
+        `permitted`: the chosen objects that the administrator may change; by default all. Used only for the message.
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -238,7 +238,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to sign-in or second factor if it is missing, otherwise to the page. Raises PermissionDenied."""
+        """Redirect to the requested page, or first to sign-in or to the second factor. Raises PermissionDenied."""
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)

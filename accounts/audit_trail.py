@@ -57,7 +57,7 @@ class Actor:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return the seconds until the person may make another change, or 0. `is_act`: an urgent act has a wider limit."""
+    """Return the seconds until the person may make a change, or 0. `is_act`: for an urgent act (higher limit)."""
     return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
@@ -106,7 +106,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 
 def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None = None) -> None:
-    """Write an entry for each subject if `write` would. The rate limits count all these entries as one change."""
+    """Do what `write` does, for each subject. The rate limits count all these entries as one change."""
     actor = _actor.get()
     pairs = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
     kept = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

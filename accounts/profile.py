@@ -269,7 +269,7 @@ def delete_accounts(request: HttpRequest, *people: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete each of the people who signed up but has confirmed no address. Return the number of deleted people."""
+    """Of `people`, delete those who signed up and have confirmed no address. Return the number of deleted people."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

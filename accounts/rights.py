@@ -69,7 +69,7 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """End the person's ownerships of applications, so that new rights do not restore them. Return their number."""
+    """End all the person's ownerships of applications, and return how many. Rights given later do not restore them."""
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
     for client_id, name in owned:
@@ -113,7 +113,7 @@ def validated_groups(names: Collection[str]) -> list[str]:
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """Return the groups, and the names of those it creates. Call this in a transaction. Raises ValidationError."""
+    """Return the groups, and the names of newly created ones. Call this in a transaction. Raises ValidationError."""
     found, made = [], []
     for name in validated_groups(names):
         group, is_new = Group.objects.get_or_create(name=name)

@@ -71,7 +71,7 @@ def set_picture(user: User, picture: bytes | None) -> None:
 
 
 def initials(nickname: str) -> str:
-    """Return the initials of the first and last word. Return "" if one has no ASCII initial: the font may lack it."""
+    """Return the initials of the first and last word. Return "" if either word has no ASCII initial."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]

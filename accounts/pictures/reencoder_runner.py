@@ -78,7 +78,7 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Let this process read one upload at a time. Raises FormError if two wait, or if the person has another."""
+    """Let this process read one upload at a time. Raises FormError if two wait, or the person has an unfinished one."""
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)
