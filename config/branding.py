@@ -82,7 +82,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return "mark" for a logo or a colour (the logo wins), and "stylesheet" for a colour. Return {} for neither."""
+    """Return the files: "mark" is the logo or, without a logo, a picture in the colour. "stylesheet" needs a colour."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

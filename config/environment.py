@@ -142,7 +142,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return an https address, or "" if unset. `is_support` also allows mailto: and an http address of this machine."""
+    """Return an https address or `default`. `is_support` also allows mailto: and an http address of this machine."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
@@ -243,7 +243,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the URL, or "" if unset. Refuse a query and a missing host, although the Redis client accepts them."""
+    """Return the URL or `default`. Refuse a query and a missing host, although the Redis client accepts them."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))

@@ -91,7 +91,7 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Writes events to the file `path` or to syslog (RFC 3164): by UDP to `host`, or on this machine without `host`."""
+    """Writes events to the file `path`, else by UDP to syslog at `host`, else to this machine's syslog (RFC 3164)."""
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         super().__init__()

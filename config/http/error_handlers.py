@@ -101,7 +101,7 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Redirect to a page with the form if there is one, otherwise return 403."""
+    """Redirect to a page with the refused form. If there is no such page, return 403."""
     if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
         fault = SiteFault.CSRF_ORIGIN
     else:

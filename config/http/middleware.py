@@ -44,7 +44,7 @@ READY = "/health/ready"  # to a load balancer, "not ready" is no error
 
 
 class RequestLogMiddleware:
-    """Gives each request a reference. Logs and counts requests and errors. Logs no path, which may contain a secret."""
+    """Gives each request a reference. Logs and counts requests and errors. Logs no paths: they may contain secrets."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -176,7 +176,7 @@ _lock = threading.Lock()
 
 
 class RateLimitCache(FailOpenRedisCache):
-    """django-ratelimit's cache. `add` counts in Redis. `incr` and `get` return its count, to save a call to Redis."""
+    """django-ratelimit's cache. `add` counts in Redis. `incr` and `get` only return the count of the last `add`."""
 
     # The caller sets these before each event. `block_size` is the number of counts to take from Redis at once.
     block_size = 1

@@ -17,7 +17,7 @@ from oauth_bridge.openid import signing_keys
 
 
 class SealedColumn(NamedTuple):
-    """A column of encrypted values. With `member`, it is a JSON object whose `member` is the value in base64."""
+    """A column of encrypted values. If `member` is given, each value is in this member of a JSON object, in base64."""
 
     kind: str
     model: str
