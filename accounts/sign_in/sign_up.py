@@ -119,7 +119,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the invited or begun account. None if it is confirmed or has not the typed address."""
+        """Update and return the account invited, or begun in this browser. None if confirmed or of another address."""
         key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None

@@ -147,9 +147,9 @@ def _combined(
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
 ) -> list[Attempt]:
-    """Return the attempts of the records `found` and of `codes`, latest first. Each has its newest MOST_SHOWN records.
+    """Return the attempts of `found` and `codes`, latest first. Each has its newest MOST_SHOWN records and its `found`.
 
-    If `client_ids` is given, leave out events of other applications. Such an application may have sent a stolen code.
+    If `client_ids` is given, leave out other applications' events. An attempt has these if one sent its stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)

@@ -1,4 +1,4 @@
-"""The page of a group: its members, forms to add or remove many members, and the applications that they may use."""
+"""The page of a group: its members, forms to add or remove many members, and the restricted applications it opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an activity record: the cause, the advice, the sent and the registered address, the parameters."""
+"""The page of an activity record: cause, advice, parameters, sent callback address and nearest registered one."""
 
 from __future__ import annotations
 

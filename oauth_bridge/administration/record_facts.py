@@ -137,7 +137,7 @@ def _with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
 
 
 def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Up to MOST_NEAR applications in `seen` whose client ID differs from `sent` in about TYPING_ERRORS characters."""
+    """Up to MOST_NEAR applications in `seen` whose client ID is `sent` with about TYPING_ERRORS errors at most."""
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH

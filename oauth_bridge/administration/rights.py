@@ -66,7 +66,7 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """About a deleted application: the names of the details that the administrator may not see."""
+    """Of the keys of a record's `detail` about a deleted application, those that the administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

@@ -40,7 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt. Without a failure, they describe the last harmless event."""
+    """The template's variables for an attempt. Title and fix are of a failure, else of the last harmless event."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]

@@ -128,7 +128,7 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Note similar names if `name` or `trusted` changed. Add a problem if one of the applications is trusted."""
+    """Note similar names if `name` or `trusted` changed. If one of the two applications is trusted, add a problem."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application

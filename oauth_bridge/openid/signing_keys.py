@@ -79,7 +79,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make and publish a key. After PUBLISHED_BEFORE, the new key signs instead of the older keys."""
+    """Publish a new key. PUBLISHED_BEFORE (10 minutes) later, it signs instead of the algorithm's older keys."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
