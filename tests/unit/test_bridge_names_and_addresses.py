@@ -278,6 +278,9 @@ def test_the_nearest_of_several_is_meant_and_each_difference_has_its_advice() ->
     both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
     assert compare("https://app.example.org/oauth/callback/gogle", both)[0] == both[1]
     assert compare("https://staging.example.org/oauth/callback/", both)[0] == both[2]
+    sent = "https://app.example.com/callback?next=%2Fdashboard%2Forders%2F4711"
+    other = "https://staging.example.com/oauth/callback"  # which has more letters of it
+    assert compare(sent, [other, "https://app.example.com/callback"])[1] == ["query"]
     assert compare("anything", []) == ("", ["another_host"])
     assert {name for *_, classes in PAIRS for name in classes.split()} == REASONS.keys()
     assert reason(["port", "slash"]) == f"{REASONS['port']} {REASONS['slash']}"
