@@ -111,7 +111,6 @@ class Callback:
         return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True, encoding="utf-8", errors="replace"))
 
     def raw(self, name: str) -> str | None:
-        """The parameter as it is in the address, percent-encoded."""
         pairs = (pair.partition("=") for pair in urlsplit(self.url).query.split("&"))
         return next((value for key, _, value in pairs if key == name), None)
 

@@ -85,7 +85,6 @@ def staff(*codenames: str) -> Client:
 
 
 def known_browser(person: User) -> Client:
-    """A browser in which the person has signed in and out before."""
     browser = browser_of(person)
     browser.post("/accounts/sign-out")
     return browser
@@ -136,7 +135,6 @@ def type_code(browser: Client, code: str) -> Any:
 
 
 def mailed_path() -> str:
-    """The path of the link for a new password in the newest e-mail."""
     found = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
     assert found, mail.outbox[-1].body
     return urlsplit(found[0]).path

@@ -140,7 +140,6 @@ class MailServer:
             self._server = None
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so many seconds. Returns False once the server has gone away."""
         return not self._released.wait(seconds)
 
 

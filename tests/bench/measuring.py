@@ -54,7 +54,6 @@ def cpu_ms(roots: dict[str, int]) -> dict[str, float]:
 
 
 def cost(cpu: dict[str, float]) -> float:
-    """Without Redis, which has a column of its own."""
     return cpu["server"] + cpu["postgresql"]
 
 

@@ -49,8 +49,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(programs: Path, provider: Server, answer: Answer) -> Run:
-    """`run(name, application, VARIABLE=…)` is the outcome of the program."""
-
     def run(name: str, application: Registered, **more: str) -> dict[str, Any]:
         own = {"BASE_URL": provider.base_url, "AUTH_URL": provider.auth_url, "REDIRECT_URI": application.redirect_uri}
         credentials = {"CLIENT_ID": application.client_id, "CLIENT_SECRET": application.client_secret}

@@ -19,7 +19,6 @@ def begin(call: Callable[..., Any], *arguments: Any) -> Future[Any]:
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """What the calls return, or the exception of one of them."""
     return [future.result(timeout=PATIENCE_SECONDS) for future in [begin(call) for call in calls]]
 
 

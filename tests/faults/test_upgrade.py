@@ -151,7 +151,6 @@ def a_passkey(site: Site) -> Iterator[None]:
 
 
 def mails_that_wait(site: Site) -> Iterator[None]:
-    """Of a sign-up and of a reset."""
     newcomer, driver = site.load.browser(), site.load.browser()
     page = sign_up(newcomer, "new@example.org")
     ask_for_reset(driver, "erin@example.com")

@@ -198,7 +198,6 @@ MARKS = dict.fromkeys(("is_staff", "is_superuser", "is_active"), True)
 
 @pytest.fixture
 def admin_user() -> Any:
-    """The only administrator: the others lack one of the three marks."""
     User.objects.filter(is_superuser=True).delete()
     for name in MARKS:
         PersonFactory(**MARKS | {name: False})

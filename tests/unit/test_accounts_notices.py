@@ -32,7 +32,6 @@ DELETED = "Your account at Delegated Sign-In is deleted"
 
 @pytest.fixture
 def regular() -> User:
-    """Who has signed in before."""
     return PersonFactory(last_login=timezone.now() - timedelta(days=1))
 
 
