@@ -33,7 +33,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A verified request. `state`: percent-encoded. `address`: the page after logout. `person_id`: in the ID token."""
+    """A verified request. `state`: percent-encoded. `address`: page after logout. `person_id`: the ID token's `sub`."""
 
     application: Application | None
     address: str
@@ -121,7 +121,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """Sign out the person who confirmed. If the confirmation page was shown to another person, ask again."""
+    """Sign out the signed-in person, or ask again if the confirmation page was shown to another person."""
     throttling.page("logout", request)
     asked = verified_request(parameters.of_query(request))
     if request.user.is_authenticated:

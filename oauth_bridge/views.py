@@ -157,7 +157,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(openid_request.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Refuse a person who is not admitted, and delete their code. Raises AlreadyRedeemed: the code was redeemed."""
+        """Refuse a person not admitted. Delete the attempt's code. Raises AlreadyRedeemed: the code was redeemed."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         return self._ask_for_another(OAuthFault.NOT_ADMITTED, "not_admitted", status=403)

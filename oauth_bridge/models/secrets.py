@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class ApplicationSecret(models.Model):
-    """A client secret, stored as digest and prefix. An ended secret is kept for a time to recognise its use."""
+    """A client secret, stored as digest and prefix. An ended secret is kept for 90 days to recognise its use."""
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
     digest = models.BinaryField(max_length=32, editable=False)

@@ -79,9 +79,9 @@ class AuthorizationRequest:
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """Return the callback address with `state` and the percent-encoded `parameters`. OpenID adds `iss` (RFC 9207).
+        """Return the callback address with `state`, `parameters` and, for OpenID, `iss` (RFC 9207).
 
-        Call `verify` first, because anybody can send any redirect_uri.
+        `parameters` must be percent-encoded already. Call `verify` first, because anybody can send any redirect_uri.
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}

@@ -32,7 +32,7 @@ def leave(
 ) -> HttpResponse:
     """Redirect to `url`, or if `by_page`, show a link to it. `by_page` None: a link if the scheme is not http or https.
 
-    If `posted_to` is given, show a form instead, which posts the parameters of `url` to this address.
+    If `posted_to` is given, show a form instead, which posts the parameters of `url` to `posted_to`.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

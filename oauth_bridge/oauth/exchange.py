@@ -83,7 +83,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
 def _refuse(form: dict[str, str], client: client_secrets.Client) -> RequestError:
     """Return the error for a code that could not be redeemed.
 
-    If it is a replay (CODE_SPENT), revoke the access token that the code gave, and mail the person and the owners.
+    If the error is CODE_SPENT (a replay), revoke the code's access token, and mail the person and the owners.
     """
     error, code = code_redemption.explain(form, client.pk)
     if code:

@@ -78,7 +78,7 @@ class Parameters:
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Guess whether a + or & that was not percent-encoded has damaged the value. `known`: the known parameters."""
+        """Guess whether an unencoded + or & has damaged the value of `name`. `known`: the names of valid parameters."""
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
         if not places:
