@@ -33,7 +33,7 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application with the person's consent, or with a sign-in within `code_history.REDEEMED_KEPT_FOR`."""
+    """An application that has a consent of the person, or that the person signed in to during the last 30 days."""
 
     application: Application
     consent: Consent | None
@@ -68,7 +68,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether consent is required. If it is not, `prompt` or a notice may still require the consent page."""
+    """Return whether consent is required. Even if it is not, the request may demand the consent page (`prompt`)."""
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True

@@ -142,7 +142,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render `template` for a person whom the application does not admit or expect. `url` leads to the application."""
+    """Render `template`: the person is not admitted, or the request names another person. `url`: the callback URL."""
     path = authorize_path(pending)
     context = {
         "application": application,

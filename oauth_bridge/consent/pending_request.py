@@ -31,9 +31,9 @@ PAGE_LIFETIME_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest(AuthorizationRequest):
-    """An authorization request with the values that its pages need.
+    """An authorization request. `bound_to`: the person and session that got the consent page, or "" before that.
 
-    `opened_at`: Unix time of opening the link or consent page. `bound_to`: the person and session that got the page.
+    `opened_at`: the Unix time when the consent page was shown, or before that, when the application's link was opened.
     """
 
     attempt: str
@@ -87,7 +87,7 @@ class PendingRequest(AuthorizationRequest):
     def asked_at(self) -> float:
         """The later of two Unix times: when the application's link was opened, and one hour ago.
 
-        Without the limit of one hour, an old proof of identity would satisfy an old bookmark of the link for ever.
+        Without the limit of one hour, a bookmarked consent page would accept the same old proof of identity for ever.
         """
         # The first 48 bits of a UUID of version 7 are its time in milliseconds.
         return max((UUID(self.attempt).int >> 80) / 1000, time.time() - PAGE_LIFETIME_SECONDS)
@@ -102,7 +102,7 @@ class PendingRequest(AuthorizationRequest):
 
 
 def new_attempt() -> str:
-    """Return the hexadecimal ID of a new attempt: a UUID of version 7 (RFC 9562 §5.7). `asked_at` reads its time."""
+    """Return a new value for `attempt`: a hexadecimal UUID of version 7, which contains the time. RFC 9562 §5.7."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"

@@ -56,7 +56,7 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether `scope` probably misspells `openid`: writes it in capitals, or joins it to another scope."""
+    """Return whether `scope` seems to misspell `openid`: in capitals, or with a wrong separator (`openid,email`)."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
@@ -95,7 +95,7 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """Return the claims `names` with their values. `groups` has the groups that the person and the application share.
+    """Return the claims `names` with values. `groups`: the person's groups among those chosen for the application.
 
     An unknown `updated_at` is left out. Raises RequestError: the person's e-mail address is not confirmed.
     """

@@ -125,7 +125,7 @@ def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Return whether `response_mode` is form_post and `redirect_uri` is http or https. Form Post Response Mode."""
+    """Return whether a form posts the answer to `redirect_uri`. Only http and https addresses can get a form."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 

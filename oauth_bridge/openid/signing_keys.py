@@ -106,7 +106,7 @@ def revoke_all() -> int:
 
 
 def tidy(now: datetime) -> None:
-    """Rotate keys older than REPLACED_AFTER. Delete the private halves of ended keys, and after KEPT_FOR the keys."""
+    """Replace keys older than REPLACED_AFTER. Delete an ended key's private half, and KEPT_FOR later the whole key."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
