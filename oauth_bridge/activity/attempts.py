@@ -86,7 +86,7 @@ class Attempt:
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending. Exchanges after a successful one may not, except replays."""
+        """Return whether the event may change the ending. Of exchanges after a successful exchange only replays may."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -149,7 +149,7 @@ def _combined(
 ) -> list[Attempt]:
     """Return the attempts of `found` and `codes`, latest first. Each has its newest MOST_SHOWN records and its `found`.
 
-    If `client_ids` is given, leave out other applications' events. An attempt has these if one sent its stolen code.
+    If `client_ids` is given, leave out events of other applications, such as an application that sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)

@@ -53,7 +53,7 @@ Kind = Literal["stranger", "person", "proven"]
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     """Count one more record against the hourly limits. Return False if a limit is full.
 
-    `caller`: a person's ID or an IP address (a /48 network is one caller). `client_id`: "" for unknown applications.
+    `caller`: a person's ID or an IP address (an IPv6 /48 network is one caller). `client_id`: "" if unknown.
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")

@@ -38,7 +38,7 @@ class Filters:
 
 
 def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
-    """Return the advice for a record. `hidden`: names of details that the advice must not contain."""
+    """Return the advice for a record. The advice contains no value of `entry.detail` whose name is in `hidden`."""
     facts = {name: value for name, value in entry.detail.items() if name not in hidden}
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 

@@ -27,7 +27,7 @@ class Failing(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """Return the UTC midnight that began the last `days` days, today included. For 1: 24 hours ago, cut to the hour."""
+    """Return 0:00 UTC of the day `days` - 1 days ago. If `days` is 1, return 24 hours ago, rounded down to the hour."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)

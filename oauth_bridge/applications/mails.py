@@ -41,7 +41,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and owners that a code was used again: each at most once per application in NOTICE_LIFETIME."""
+    """Tell the person and owners that a code was used again: each once per application in `outbox.NOTICE_LIFETIME`."""
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return

@@ -183,13 +183,13 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If an application with this client_id was deleted, add facts about it to the error. No answer contains them."""
+    """Add facts to the error if an application with this client_id was deleted. Only logs show the facts."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add facts about a deletion to the error. `row` has the columns of DELETION. No answer contains the facts."""
+    """Add facts about a deletion to the error. Only logs show the facts. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -51,7 +51,7 @@ class SignIns(NamedTuple):
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
-    """Return number and last time of the person's sign-ins in REDEEMED_KEPT_FOR, by the application's primary key."""
+    """Return the person's SignIns within REDEEMED_KEPT_FOR at each application, by the application's primary key."""
     redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}

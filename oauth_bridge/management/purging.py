@@ -64,7 +64,7 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace IPv4 addresses by /24 networks, and "::1" or "unknown" by "". No other IPv6 address is stored whole."""
+    """Replace IPv4 addresses by /24 networks, "::1" and "unknown" by "". Other IPv6 addresses are already networks."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")

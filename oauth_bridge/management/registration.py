@@ -53,7 +53,7 @@ class CommandForm(ApplicationForm):
         """Do nothing: `compare_names` compares the names after all applications of the command are stored."""
 
     def check_groups(self) -> None:
-        """Refuse groups without `is_restricted`. Accept `is_restricted` without groups: groups can be deleted later."""
+        """Refuse groups if `is_restricted` is false. If it is true, the list of groups may be empty."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -128,7 +128,7 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Note similar names if `name` or `trusted` changed. If one of the two applications is trusted, add a problem."""
+    """If `name` or `trusted` changed, note similar names. Add a problem if `look_alikes.refuse` refuses the name."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -163,7 +163,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Application, str]:
-    """Register an application. Return it and its secret ("" if it is public). Raises CommandError: a value is wrong."""
+    """Register an application. Return it and its secret: "" if `is_public`. Raises CommandError: a value is wrong."""
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
     _store_one(application, _given(options) | {"client_type": kind}, warnings)
@@ -233,7 +233,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return label (for messages) and values by client_id. Raises CommandError: a client_id, field or type is wrong."""
+    """Return each entry's label (for messages) and values, by client_id. Raises CommandError: an entry is wrong."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):
