@@ -206,7 +206,7 @@ def _days(end: datetime, now: datetime) -> int | None:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The last day's most frequent failures that need mending. Anybody can cause failures, so `would_fail` is false."""
+    """Findings about the last day's most frequent failures. Strangers can cause failures, so `would_fail` is false."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

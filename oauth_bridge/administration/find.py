@@ -21,7 +21,7 @@ MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page about the typed text. If there is none, list matching people and applications."""
+    """Redirect to the page from `_url_of`. If it finds no page, list people and applications that match the text."""
     if not may_find(request):
         raise PermissionDenied
     typed = request.GET.get("q", "").strip()

@@ -133,7 +133,7 @@ def may_change(request: HttpRequest, found: User) -> bool:
 
 
 def _may(request: HttpRequest, found: User, each: Act[User]) -> bool:
-    """Whether the administrator has the permission for the act. Only a superuser may act on an administrator."""
+    """Whether the user of the request may perform the act on `found`. Only superusers may act on administrators."""
     people: Any = admin.site.get_model_admin(User)
     return people.may_manage(request, found) and request.user.has_perm(each.permission or rights.CHANGE_PEOPLE)
 

@@ -73,7 +73,7 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """The end of the limit after wrong passwords or codes, by user ID. People without a limit are left out."""
+    """The time until which people must wait after wrong passwords or codes, by user ID. Leaves out all other people."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -91,7 +91,7 @@ def _is_unlocked(entry: ActivityRecord) -> bool:
 def hints(
     request: HttpRequest, entry: ActivityRecord, application: Application | None
 ) -> list[tuple[str, list[Named]]]:
-    """Sentences about the cause, each with links to applications. Only applications that may be viewed are included."""
+    """Sentences about the cause, each with a list of applications. Leaves out applications that may not be viewed."""
     seen, sent = rights.applications(request, rights.VIEW), entry.detail.get("parameters", {})
     named_by: dict[str, Iterable[Application]] = {}
     if entry.cause == "secret_of_another":
@@ -137,7 +137,7 @@ def _with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
 
 
 def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Up to MOST_NEAR applications in `seen` whose client ID is `sent` with about TYPING_ERRORS errors at most."""
+    """Up to MOST_NEAR applications in `seen` with a client ID that is similar to `sent`. The most similar is first."""
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH

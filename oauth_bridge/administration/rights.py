@@ -50,8 +50,8 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
     """Return the application. The administrator needs the right VIEW and the right `permission` for it.
 
-    Raises PermissionDenied: one of the two rights is missing for every application. Raises Http404: one of them is
-    missing for this application, or the application does not exist.
+    Raises Http404: the application does not exist, or one of the rights is missing for it. Raises PermissionDenied: one
+    of the rights is missing for all other applications, too.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
@@ -66,7 +66,7 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """Of the keys of a record's `detail` about a deleted application, those that the administrator may not see."""
+    """The keys of a record's `detail` that the administrator may not see. All are about a deleted application."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

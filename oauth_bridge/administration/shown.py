@@ -129,7 +129,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """Variables for each failure. Failures to mend are first. `is_new`: `before` is given and lacks this failure."""
+    """Template variables for each failure. If `before` is given, `is_new` is true for failures not in `before`."""
     rows = [
         {
             "application": names.application(each.client_id) if names else NOBODY,

@@ -152,7 +152,7 @@ def _actor(entry: AuditEntry, sees_actors: bool) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """The old and new value of the field `name`, with names instead of permission codenames and known user IDs."""
+    """Return `pair` (old and new value) with the names of permissions and people instead of codenames and user IDs."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
