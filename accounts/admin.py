@@ -66,7 +66,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote the last administrator. This runs in the transaction that saves the person."""
+        """Refuse to take rights from the last superuser. This runs in the transaction that saves the person."""
         if False in (self.cleaned_data.get("is_staff"), self.cleaned_data.get("is_superuser")):
             try:
                 rights.keep_one([self.instance.pk])

@@ -238,7 +238,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the requested page, or first to sign-in or to the second factor. Raises PermissionDenied."""
+        """Redirect to sign-in, second factor or the requested page. Raises PermissionDenied for non-administrators."""
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)

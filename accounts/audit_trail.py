@@ -57,7 +57,7 @@ class Actor:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return the seconds until the person may make a change, or 0. `is_act`: for an urgent act (higher limit)."""
+    """Return the seconds until the person may make a change, or 0. Acts such as "unlock" have a higher limit."""
     return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 

@@ -136,7 +136,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. Only the key in the browser's cookie decrypts its data, so `get_decoded` does not work."""
+    """A browser's session. Only the key in the cookie decrypts `session_data`, so `get_decoded` does not work."""
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")

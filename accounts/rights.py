@@ -1,4 +1,4 @@
-"""Administrators, permissions, and groups. Groups decide who may use an application, and can give permissions."""
+"""Administrators, permissions, and groups. A group can admit people to restricted applications and give permissions."""
 
 from __future__ import annotations
 

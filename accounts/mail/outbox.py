@@ -77,7 +77,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Return the names for which no e-mail is stored. A name is a value of `once` in `add_notice`."""
+    """Return the names for which no row is stored, not even of a sent e-mail. A name is a value of `once`."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}

@@ -79,7 +79,7 @@ def initials(nickname: str) -> str:
 
 
 def background(sub: uuid.UUID) -> str:
-    """Return the colour of the person's drawing as #rrggbb. It is dark enough for white letters (contrast 4.5)."""
+    """Return the background colour of the person's drawing as #rrggbb. Its contrast with white is at least 4.5."""
     hue = hashlib.sha256(sub.bytes).digest()[0] / 256
     return f"#{bytes(round(value * 255) for value in colorsys.hls_to_rgb(hue, 0.3, 0.5)).hex()}"
 

@@ -78,7 +78,7 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Let this process read one upload at a time. Raises FormError if two wait, or the person has an unfinished one."""
+    """Read one upload at a time. Raises FormError if two wait, or if the person has another unfinished upload."""
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)
@@ -141,7 +141,7 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Stores little more than PICTURE_MAX_BYTES, but reports the full size, so that the form can refuse the file."""
+    """Stores at most one chunk more than PICTURE_MAX_BYTES. Reports the full size, so the form can refuse the file."""
 
     def handle_raw_input(self, input_data: Any, META: Any, content_length: int, boundary: Any, *rest: Any) -> None:
         input_data.read = CheckedParts(input_data.read, boundary).read
