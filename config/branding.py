@@ -46,7 +46,7 @@ class File:
 
 
 def logo(name: str) -> File | None:
-    """Return the picture at the path in the variable `name`, or None if unset. Raises ImproperlyConfigured."""
+    """Read the picture whose path is the value of the variable `name`. Return None if the variable is unset."""
     path = env.raw(name)
     if not path:
         return None
@@ -82,7 +82,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return the files: "mark" is the logo or, without a logo, a picture in the colour. "stylesheet" needs a colour."""
+    """Return files by name: "mark" (a picture) if a logo or a colour is set, and "stylesheet" if a colour is set."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

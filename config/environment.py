@@ -72,7 +72,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield the variable or `default`. A ValueError in the `with` block becomes ImproperlyConfigured with `form`."""
+    """Yield the value or `default`. If the `with` block raises ValueError, raise an error with the expected `form`."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -243,7 +243,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the URL or `default`. Refuse a query and a missing host, although the Redis client accepts them."""
+    """Return the URL or `default`. Refuse a URL with a query. Unless the scheme is unix, refuse a URL without host."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))

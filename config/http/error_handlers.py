@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Answer a malformed or too large request, a request for a wrong host, or one whose session has ended meanwhile."""
+    """Answer a request that is malformed, too large or for a wrong host, or whose session ended during the request."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -101,7 +101,7 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Redirect to a page with the refused form. If there is no such page, return 403."""
+    """Redirect to a page where the person can send the form again. If there is no such page, return 403."""
     if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
         fault = SiteFault.CSRF_ORIGIN
     else:

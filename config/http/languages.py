@@ -31,7 +31,7 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response`. At a translated path, activate the page's language. A cookie keeps a link's language."""
+    """Call `get_response`. If the pages at this path are translated, choose their language before the call."""
     path = request.path_info
     if not paths.kind_of(path).is_translated:
         return get_response(request)

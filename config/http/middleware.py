@@ -92,7 +92,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def proxy_ids(request: HttpRequest) -> dict[str, str]:
-    """Return the ids for the log from a trusted proxy's X-Request-ID and traceparent. Omit malformed ids."""
+    """Return the well-formed ids in X-Request-ID and traceparent. Return {} if no trusted proxy sent the request."""
     found: dict[str, str] = {}
     if not network.is_proxy(request.META.get("REMOTE_ADDR", "")):
         return found

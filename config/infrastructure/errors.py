@@ -1,4 +1,4 @@
-"""The exception that rejects a request, and the faults that are common to the whole site. Specification 7."""
+"""The exception that rejects a request, and the faults that are common to the whole site."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add the `cause` and `private` facts for the logs. Do not replace existing values. Return this error."""
+        """Add `private` facts, which the client does not see, and a `cause` for the logs. Keep existing values."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
