@@ -1,4 +1,4 @@
-"""Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. config.limits_and_lifetimes has the limits.
+"""Count sign-ins, second factors, sign-ups, passkeys and requested e-mails. config.limits_and_lifetimes has the limits.
 
 A public function `…_wait` counts the event and returns 0, or returns the seconds to wait. `sign_in_wait` never counts.
 """
@@ -43,7 +43,7 @@ _TELL_FROM = 3
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds to wait (or 0), the cause (or ""), and the owner of the address (or None)."""
+    """Return the seconds to wait (or 0), the cause for the log (or ""), and the ID of the address's owner (or None)."""
     counters, person = _failed_sign_ins(request, email)
     for counter in reversed(counters):
         if seconds := rate_limits.exceeded(counter):

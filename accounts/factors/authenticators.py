@@ -122,7 +122,7 @@ def other_host(row: Authenticator) -> str:
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
-    """Return whether the sign-in is by reset link and all second factors are unusable. False for administrators."""
+    """Return whether a person who is no administrator signs in by reset link and has only unusable second factors."""
     records = get_authentication_records(request, person)
     is_by_link = any(record.get("method") == "password_reset" for record in records)
     # A reader of an administrator's e-mails must not administer the service.

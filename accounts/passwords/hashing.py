@@ -62,6 +62,6 @@ def upgraded(password: str, encoded: str) -> str:
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of an Argon2id hash (`upgraded` keeps it), or `encoded` itself if it is another kind of text."""
+    """Return the salt of `encoded`, which `upgraded` keeps. If `encoded` is no Argon2id hash, return `encoded`."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

@@ -26,7 +26,7 @@ class AccountChanged(Exception):
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """End the person's sessions, codes, access tokens and remembered consents. The person's browsers become unknown.
 
-    A new `credentials_version` makes them invalid. The session `except_session` is kept: the caller can renew it.
+    A new `credentials_version` ends all these. The session `except_session` is not deleted, so the caller can renew it.
     """
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
@@ -107,7 +107,7 @@ def _state(user: User) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes keys of reset links. A new `credentials_version` ends them. No SQL runs, so the time reveals no account."""
+    """Makes keys of reset links without SQL, so the time reveals no account. A new `credentials_version` ends them."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

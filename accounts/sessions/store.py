@@ -50,7 +50,7 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Keep at most KEPT sessions, including `session_key`. Delete long-used ones and those of known browsers last."""
+    """Keep up to KEPT sessions, including `session_key`. Sessions in known browsers or in long use are deleted last."""
     # An attacker who signs in repeatedly must not end the sessions of known browsers or sessions in long use.
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
     is_expired = When(expire_date__lte=timezone.now(), then=0)
@@ -83,7 +83,7 @@ class SessionStore(DatabaseSessionStore):
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Do nothing. Otherwise, a session would be stored only for allauth's expiry after a valid password form."""
+        """Do nothing. Otherwise, the expiry that allauth sets would create a session that contains nothing else."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())

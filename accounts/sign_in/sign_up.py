@@ -36,7 +36,7 @@ _TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
-    """Store the invitation and return its URL. It works for INVITATION_AGE, or until `invited_at` is cleared."""
+    """Store an invitation and return its URL. The URL works while `invited_at` is set, at most for INVITATION_AGE."""
     person.invited_at = timezone.now()
     if person._state.adding:
         person.set_unusable_password()
@@ -58,7 +58,7 @@ def invited(request: HttpRequest) -> User | None:
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Return whether this browser can correct an unfinished sign-up with the address `email`."""
+    """Return whether somebody has begun to sign up with the address `email` in this session, and is not signed in."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
@@ -102,7 +102,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Return the account and None; for a taken address, None and a response. Raises HashingBusy."""
+        """Return a new or unconfirmed account, and None. Otherwise, return None and a response. Raises HashingBusy."""
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
@@ -119,7 +119,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the account invited, or begun in this browser. None if confirmed or of another address."""
+        """If an unconfirmed account was invited or made in this browser, update and return it, else return None."""
         key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None

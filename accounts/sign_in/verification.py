@@ -13,7 +13,7 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Mark `user.email` as confirmed if the account still has this address. `is_new`: it has replaced another one."""
+    """Mark `user.email` as confirmed if the account still has it. `is_new`: this address replaced another address."""
     now = timezone.now()
     with transaction.atomic():
         same = User.objects.filter(pk=user.pk, email=user.email)
