@@ -1,4 +1,4 @@
-"""The exception that rejects a request, and the faults that are common to the whole site."""
+"""The exception that rejects a request, and the faults that are common to the whole site. Specification 7."""
 
 from __future__ import annotations
 
