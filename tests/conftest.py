@@ -25,6 +25,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import setup_databases, teardown_databases
 from django.utils import timezone
 
+from accounts.models import OutgoingMail
 from accounts.pictures import reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
@@ -225,6 +226,7 @@ def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """
     with django_db_blocker.unblock():
         yield
+        OutgoingMail.objects.all().delete()  # the server of another test has another SECRET_KEY, and logs an error
 
 
 @pytest.fixture

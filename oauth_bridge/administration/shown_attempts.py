@@ -40,7 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt. `title` and `fix` are empty if the local variable `failure` is None."""
+    """The template's variables for an attempt. Without a failure to show, those about a failure are empty, as `title` is."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]

@@ -163,7 +163,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Application, str]:
-    """Register an application. Return it and its secret: "" if `is_public`. Raises CommandError: a value is wrong."""
+    """Register an application. Return it and its secret ("" if it is public). Raises CommandError: a value is wrong."""
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
     _store_one(application, _given(options) | {"client_type": kind}, warnings)

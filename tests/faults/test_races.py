@@ -267,4 +267,3 @@ def test_a_reseal_keeps_what_is_used_meanwhile(committed: None, fresh_counters: 
     settings.SECRET_KEY_FALLBACKS = []
     assert [path_after(code) for code in codes[:2]] == ["", PROFILE]
     assert path_after(code_of(SECRET)) == PROFILE
-    OutgoingMail.objects.all().delete()  # no other test could send them
