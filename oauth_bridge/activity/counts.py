@@ -122,7 +122,7 @@ def _hour_of(at: datetime) -> datetime:
 
 
 def record_never_exchanged(since: datetime) -> bool:
-    """Count expired unused codes issued after `since`. Record them if `has_room`. Return whether more may remain."""
+    """Count a batch of expired codes with no known exchange. Record each if `has_room`. Return whether it was full."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)

@@ -40,7 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt. Without a failure to show, those about a failure are empty, as `title` is."""
+    """The template's variables for an attempt. Those about a failure, such as `title`, are empty without a failure."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]

@@ -196,7 +196,7 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return untranslated words for the probably wrong parts, such as "the port". `is_cut`: `address` is incomplete.
+    """Return untranslated words for probably wrong parts, such as "the port". `is_cut`: an & or + damaged `address`.
 
     A loopback address is compared with the registered loopback addresses. For any other address, the words are guessed
     from `address` alone, so that they reveal no registered address.

@@ -21,7 +21,7 @@ JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the token in the `Authorization` header or in a form. Its validity is not checked. RFC 6750 §2.1, §2.2."""
+    """Return the token in the `Authorization` header or in a form, after a check of its format. RFC 6750 §2.1, §2.2."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
     form = parameters.read_form(request).texts() if parameters.has_body(request) else {}
