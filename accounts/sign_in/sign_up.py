@@ -102,7 +102,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Return a new or unconfirmed account and None or, for a taken address, None and a response. Raises HashingBusy."""
+        """Return the account and None or, for a taken address, None and a response. Raises HashingBusy."""
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
