@@ -225,8 +225,8 @@ def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     In a test marked `django_db` they are rolled back with its transaction.
     """
     with django_db_blocker.unblock():
+        OutgoingMail.objects.all().delete()  # of tests under another SECRET_KEY, about which a server logs an error
         yield
-        OutgoingMail.objects.all().delete()  # the server of another test has another SECRET_KEY, and logs an error
 
 
 @pytest.fixture
