@@ -156,7 +156,7 @@ def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
     # allauth remembers a used code for only one period and, without Redis, in only one worker.
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
-    if row is None or was_used(person, code):
+    if row is None or _is_used(row, code):
         return False
     row.data[_USED] = [*row.data.get(_USED, []), _digests(code)[0]][-_REMEMBERED:]
     row.save(update_fields=["data"])
@@ -165,7 +165,11 @@ def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
 
 def was_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
     app = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.TOTP).first()
-    return app is not None and not set(_digests(code)).isdisjoint(app.data.get(_USED, []))
+    return app is not None and _is_used(app, code)
+
+
+def _is_used(app: Authenticator, code: str) -> bool:
+    return not set(_digests(code)).isdisjoint(app.data.get(_USED, []))
 
 
 def is_of_an_app(code: str) -> bool:
